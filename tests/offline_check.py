@@ -60,13 +60,14 @@ def main() -> None:
 def make_folders(scratch: Path) -> tuple[Path, Path]:
     """Make a copy of the project with texts, and a folder with a trainer."""
     project = Project.copy(REPOSITORY, scratch / "project")
-    project.edit("config/presets/smoke.yaml", "proxy_items: 200", "proxy_items: 10")  # of so few texts
+    project.edit("config/presets/smoke.yaml", "proxy_items: 200", "proxy_items: 5")  # of so few texts
     root = project.root
     for name in ("texts", "items"):
         (root / name).mkdir()
-    paragraphs = (part for page in sorted((root / "docs").rglob("*.md")) for part in page.read_text().split("\n\n"))
-    lines = [json.dumps({"text": part}) for part in dict.fromkeys(paragraphs) if len(part) > 150]
-    (root / "texts/docs.jsonl").write_text("\n".join(lines) + "\n")
+    pages = [page for pattern in ("*.md", "docs/**/*.md", "studies/**/*.md") for page in root.glob(pattern)]
+    parts = [part for page in sorted(pages) for part in page.read_text().split("\n\n") if len(part) > 60]
+    texts = ["\n\n".join(parts[place : place + 4]) for place in range(0, len(parts), 2)]
+    (root / "texts/pages.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
     return root, repository_of(scratch / "trainer", TRAINER)
 
 
