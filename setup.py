@@ -13,7 +13,6 @@ from setuptools.command.build_py import build_py
 from setuptools.command.egg_info import egg_info
 
 ROOT = Path(__file__).resolve().parent
-SBOM = runpy.run_path(str(ROOT / "envs" / "write_sbom.py"))
 SHIPPED = runpy.run_path(str(ROOT / "src" / "plumbline" / "core" / "package_data.py"))
 
 
@@ -56,7 +55,8 @@ class EggInfoWithSbom(egg_info):
     def run(self) -> None:
         """Write the metadata, and the bill of materials next to it."""
         super().run()
-        SBOM["write_sbom"](Path(self.egg_info) / SBOM["NAME"])
+        sbom = runpy.run_path(str(ROOT / "envs" / "write_sbom.py"))
+        sbom["write_sbom"](Path(self.egg_info) / sbom["NAME"])
 
 
 setup(cmdclass={"build_py": BuildWithProject, "egg_info": EggInfoWithSbom})

@@ -36,6 +36,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--study", default="premature", help="the study (default: the one with most kinds of steps)")
     parser.add_argument("--method", default="global_half_lr", help="of the study: what is tried")
+    parser.add_argument("--baseline", default="gpt", help="of the study: against what")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         root, trainer = make_folders(Path(scratch))
@@ -43,7 +44,7 @@ def main() -> None:
         config.append(f"data={{source: local, folder: {root / 'texts'}}}")
         config.append(f"evaluation={{source: local, folder: {root / 'items'}, missing: proxy}}")
         verb = [sys.executable, "-m", "plumbline"]
-        own = [options.method, "--study", options.study, "--quick", "--steps", "6"]
+        own = [options.method, "--study", options.study, "--baseline", options.baseline, "--quick"]
         calls = [
             *carry_out([sys.executable, "-m", "snakemake", "all", *config], root, 0),
             *carry_out([*verb, "try", *own, *config], root, 0, 10, 11, 12, 13),
