@@ -11,7 +11,8 @@ unexport PYTHONDONTWRITEBYTECODE
 WORDS = $(foreach profile,$(PROFILES),--profile $(profile)) $(if $(CONFIG),--config $(CONFIG))
 
 .PHONY: setup interpreter quick table2 demo check plan docs gpu-check gpu-check-pack gpu-check-bundle gpu-check-packs
-.PHONY: test test-slow faults compiled test-here test-cluster test-triton lint lint-words lint-engine lint-studies lock clean
+.PHONY: test test-slow faults compiled test-here test-cluster test-triton offline-check
+.PHONY: lint lint-words lint-engine lint-studies lock sbom clean
 
 # A missing interpreter gets its own message, before its version is checked.
 FOUND = command -v $(firstword $(PYTHON)) >/dev/null || \
@@ -177,6 +178,14 @@ lock:
 	.venv-lock/bin/python -m pip install --quiet --editable '.[pipeline,test]'
 	.venv-lock/bin/python envs/write_locks.py $(WHEEL)
 	rm -rf .venv-lock
+
+# No process asks another machine: a study at smoke and two tries under strace, some 15 minutes (SECURITY.md).
+offline-check: setup
+	$(BIN)/python -m tests.offline_check
+
+# The bill of materials of the locks, as each wheel has it in its .dist-info/sboms.
+sbom: interpreter
+	$(PYTHON) envs/write_sbom.py dist/plumbline-lm.cdx.json
 
 # Removes what was made; the README of results/ is part of the repository.
 clean:

@@ -1,5 +1,5 @@
-"""Takes along in a wheel what travels (plumbline/core/package_data.py): the one step of a build that pyproject.toml
-cannot say.
+"""Takes along in a wheel what travels (plumbline/core/package_data.py) and the bill of materials of the locks: what
+pyproject.toml cannot say of a build.
 """
 
 import json
@@ -10,6 +10,7 @@ from pathlib import Path
 
 from setuptools import setup
 from setuptools.command.build_py import build_py
+from setuptools.command.egg_info import egg_info
 
 ROOT = Path(__file__).resolve().parent
 SHIPPED = runpy.run_path(str(ROOT / "src" / "plumbline" / "core" / "package_data.py"))
@@ -48,4 +49,14 @@ class BuildWithProject(build_py):
         (target / SHIPPED["BUILT"]).write_text(json.dumps(facts) + "\n")
 
 
-setup(cmdclass={"build_py": BuildWithProject})
+class EggInfoWithSbom(egg_info):
+    """egg_info, and the bill of materials, which setuptools copies into `.dist-info` with all else that lies there."""
+
+    def run(self) -> None:
+        """Write the metadata, and the bill of materials next to it."""
+        super().run()
+        sbom = runpy.run_path(str(ROOT / "envs" / "write_sbom.py"))
+        sbom["write_sbom"](Path(self.egg_info) / sbom["NAME"])
+
+
+setup(cmdclass={"build_py": BuildWithProject, "egg_info": EggInfoWithSbom})

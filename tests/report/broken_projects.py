@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,33 +16,38 @@ from plumbline.specs.yaml_files import load_config
 from plumbline.studies.transfer.claims import CHECKS, Evidence
 from plumbline.studies.transfer.tables.table1 import table1
 from plumbline.studies.transfer.tables.table2 import table2
+from tests.hostile_texts import HOSTILE, MARKUP
 from tests.studies.transfer.synthetic_results import PUBLISHED, Facts, history, hold_frames, right, tasks_of
 from tests.studies.transfer.synthetic_runs import World
 
 #: The methods of which there is a run at all, and how many claims are judged: few, for both take their time.
 METHODS, CLAIMS = ("baseline", "softpick", "qknorm", "ssmax", "sigmoid_attn"), 24
-#: What must never become a part of a page.
-HOSTILE = "</pre></script><script>alert('&')</script>"
 GROUPS = ("base", "noise_floor")
 
 
-def make_groups() -> Table:
-    """A table of groups of rows, each named once."""
+def make_groups(name: str = "table4", texts: Sequence[str] = ()) -> Table:
+    """A table of groups of rows, each named once; `texts`: more of them."""
     columns = [
         Column(name="row", header="row", kind="label", readable=False),
         Column(name="label", header="Result", kind="label", once=True),
         Column(name="without", header="without", kind="label"),
-        Column(name="residual", header="residual, as a share", kind="reproduced", format=".1f"),
+        Column(name="residual", header=f"residual, as a share {HOSTILE}", kind="reproduced", format=".1f"),
     ]
     rows = [
         {"row": Cell(f"{label} {without}"), "label": Cell(label), "without": Cell(without), "residual": Cell(value)}
         for label, without, value in (
             ("first", "", 0.0), ("first", "norms", 5.0), ("first", "skips", 2.0), ("second", "", 1.0),
-            ("second", "norms", 4.0),
+            ("second", "norms", 4.0), *((text, text, 0.0) for text in texts),
         )
     ]  # fmt: skip
     return Table(
-        name="table4", title="Groups.", study="transfer", preset="paper", key="row", columns=columns, rows=rows
+        name=name,
+        title=f"Groups. {HOSTILE}",
+        study="transfer",
+        preset="paper",
+        key="row",
+        columns=columns,
+        rows=rows,
     )
 
 
@@ -81,7 +87,8 @@ def broken_project(root: Path) -> Project:
         table = make(frames, world.study, PUBLISHED)
         add_paper_columns(table, world.study.definition["targets"][name]["printed"], PUBLISHED)
         write_table.write(table, frames, results / f"{name}.csv")
-    write_table.write(make_groups(), frames, results / "table4.csv")
+    for groups in (make_groups(), make_groups("table7", MARKUP)):
+        write_table.write(groups, frames, results / f"{groups.name}.csv")
     claims = PUBLISHED.claims()[:CLAIMS]
     checks = {claim.id: CHECKS[claim.id] for claim in claims if claim.id in CHECKS}
     rows = claim_verdicts.judge_claims(claims, checks, Evidence(hold_frames(facts), world.study, PUBLISHED))

@@ -39,6 +39,7 @@ IN_A_FOLDER = "../operate/experiments"
 SCREEN = "test_screen.py::test_methods_of_a_study_are_screened_by_its_own_runs"
 IDEAS = f"{IN_A_FOLDER}/test_screen_docs.py::test_every_command_of_the_page_does_what_it_says"
 THREE_RULES = f"{IN_A_FOLDER}/test_loop_examples.py::test_sixty_ideas_are_drawn_by_three_rules"
+SIGNED = "../bundle/test_signatures.py::test_what_a_signer_signed_is_as_written"
 SET_UP = f"{IN_A_FOLDER}/test_setup_trainer_verb.py::test_a_first_run_says_the_metric_the_seed"
 TRIED = f"{IN_A_FOLDER}/test_try_in_a_folder.py::test_what_is_kept_becomes_the_baseline_by_fresh_runs_alone"
 NIGHT = f"{IN_A_FOLDER}/test_night_docs.py::test_a_night_goes_as_the_page_says"
@@ -75,6 +76,8 @@ ELSEWHERE = {
     "plumbline score FOLDER --suite sciq": SCIQ,
     "plumbline rebuild re": RECORD,
     "plumbline verify --rebuild": RECORD,
+    "plumbline verify records/mine --signers": SIGNED,
+    "ssh-keygen -Y sign": SIGNED,
     "plumbline verify --retrain": "test_retrained_record.py::test_every_run_at_smoke_comes_out_bit_for_bit",
     "plumbline try value_residual": TRY,
     "plumbline screen --study": SCREEN,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import importlib.util
+import json
 import os
 import re
 import shutil
@@ -26,6 +27,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from plumbline import __version__
 from plumbline.core.pipeline_packages import MODULES
 from plumbline.operate.preflight.environment import PYTHON
 from tests.workflow.project_copy import PIP_ELSEWHERE
@@ -120,6 +122,25 @@ def test_set_up_takes_only_files_whose_hash_is_locked(repository: Path, tmp_path
         done = install(repository, tmp_path, lock)
         assert (done.returncode == 0) == (expected == ""), done.stderr
         assert expected.lower() in done.stderr.lower()
+    shutil.rmtree(tmp_path / "there")
+    with open(tmp_path / "wheels/plumb_bob-1.0-py3-none-any.whl", "ab") as wheel:
+        wheel.write(b"\0")
+    done = install(repository, tmp_path, f"plumb-bob==1.0 --hash=sha256:{right}\n")
+    assert done.returncode != 0 and "DO NOT MATCH THE HASHES" in done.stderr and list_installed(tmp_path) == []
+
+
+#: Which `pip install` need no hash: of the project itself, of what writes a lock, of another Triton, of the gate.
+WITHOUT_HASHES = ("--editable", "plumbline-lm", "uv $(", "triton==$(TRITON)", '"$here/../.."')
+
+
+def test_every_other_installation_demands_hashes(repository: Path) -> None:
+    paths = [repository / name for name in ("Makefile", ".ci/run", "envs/Dockerfile", "actions/gate/gate.sh")]
+    paths += (repository / "envs").glob("*.sh")
+    lines = [line for path in paths for line in path.read_text().splitlines() if re.search("pip (install|wheel)", line)]
+    free = [line for line in lines if "--require-hashes" not in line]
+    assert len(lines) - len(free) >= 6
+    for line in free:
+        assert any(word in line for word in WITHOUT_HASHES), line
 
 
 def test_torchs_wheel_of_this_machine_goes_before_the_indexs(repository: Path, tmp_path: Path) -> None:
@@ -190,6 +211,26 @@ def test_what_a_cuda_build_needs_comes_from_the_second_lock(repository: Path, tm
     done = install(repository, tmp_path, "# none\n", f"plumb-bob==1.0 --hash=sha256:{right}\n")
     assert list_installed(tmp_path) == ["plumb_bob-1.0"]
     assert done.returncode != 0, "it is still missing, and set-up says so"
+
+
+def test_the_bill_of_materials_has_every_pin_and_the_locks_it_is_of(repository: Path, tmp_path: Path) -> None:
+    """The same twice; the library of CycloneDX holds it to the schema, where that is installed."""
+    for out in ("a.json", "new/b.json"):
+        subprocess.run([sys.executable, repository / "envs/write_sbom.py", out], cwd=tmp_path, check=True)
+    text = (tmp_path / "a.json").read_text()
+    assert (tmp_path / "new/b.json").read_text() == text
+    bill = json.loads(text)
+    locks = [read_lock(repository / name) for name in ("requirements.lock", "requirements-cuda.lock")]
+    pins = {f"pkg:pypi/{name}@{version}" for lock in locks for name, (version, _) in lock.items()}
+    assert {each["purl"] for each in bill["components"]} == pins
+    own = bill["metadata"]["component"]
+    assert own["purl"] == f"pkg:pypi/plumbline-lm@{__version__}"
+    for file in own["components"]:
+        content = (repository / file["name"]).read_bytes()
+        assert file["hashes"] == [{"alg": "SHA-256", "content": hashlib.sha256(content).hexdigest()}]
+    validation = pytest.importorskip("cyclonedx.validation.json")
+    version = pytest.importorskip("cyclonedx.schema").SchemaVersion.V1_6
+    assert validation.JsonStrictValidator(version).validate_str(text) is None
 
 
 def with_what_they_need(texts: list[str], lock: dict[str, Version]) -> set[str]:

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import zipfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from tests.workflow.project_copy import CACHES, PIP_ELSEWHERE, jobs_by_rule
 pytestmark = pytest.mark.workflow
 
 #: What a build reads beside what travels.
-BUILD = ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "CHANGELOG.md", "LICENSE", "src")
+BUILD = ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "CHANGELOG.md", "LICENSE", "src", "envs")
 _BUILD = "import sys, setuptools.build_meta as backend; print(backend.build_{}(sys.argv[1]))"
 
 
@@ -43,7 +44,7 @@ def wheel(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     for path in (*package_data.list_files(repository), *map(Path, BUILD)):
         (tree / path).parent.mkdir(parents=True, exist_ok=True)
         if (repository / path).is_dir():
-            shutil.copytree(repository / path, tree / path, ignore=CACHES)
+            shutil.copytree(repository / path, tree / path, ignore=CACHES, dirs_exist_ok=True)
         else:
             shutil.copyfile(repository / path, tree / path)
     archive = folder / _run(sys.executable, "-c", _BUILD.format("sdist"), folder, cwd=tree).split()[-1]
@@ -64,6 +65,13 @@ def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
     _pip(python, "install", "--no-deps", "--no-index", "--no-compile", wheel)
     return python
+
+
+def test_a_wheel_carries_the_bill_of_materials_of_its_locks(wheel: Path, repository: Path, tmp_path: Path) -> None:
+    _run(sys.executable, repository / "envs/write_sbom.py", "sbom.json", cwd=tmp_path)
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = [name for name in archive.namelist() if ".dist-info/sboms/" in name]
+        assert archive.read(name) == (tmp_path / "sbom.json").read_bytes()
 
 
 def _pip(python: Path, *arguments: str | Path) -> str:

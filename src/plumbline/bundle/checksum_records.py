@@ -32,6 +32,15 @@ _BESIDE, _PROVENANCE = f".{fingerprint_file.KEY}.json", ".provenance.json"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class VerifiedFile:
+    """A file and its status; `why`: the record that states it, or the reason."""
+
+    path: str
+    status: Status
+    why: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class ChecksumRecord:
     """A file that keeps the SHA-256 of other files, and its own status with the reason."""
 

@@ -10,10 +10,10 @@
 A file is `as written`, `changed`, `missing` (a checksum of it is there), or `not known` (no checksum of it was kept:
 logs, what earlier versions made, a ledger whose end no page states, a folder that is a link).
 Nothing is changed, and every file is read, even if it was verified before. A checksum shows damage and what was edited
-or replaced, not a change by somebody who computes it anew; --retrain shows that. Exit codes: 0 if something was
-verified and nothing is changed, missing or different, 10 if something is, 16 if nothing was checked, 75 if stopped on
-request (the same command with the --seed that it printed continues), 2 for a command line that is not valid, 1 after an
-error.
+or replaced, not a change by somebody who computes it anew; --retrain and a signature (--signers) show that. Exit codes:
+0 if something was verified and nothing is changed, missing or different, 10 if something is, 16 if nothing was checked,
+75 if stopped on request (the same command with the --seed that it printed continues), 2 for a command line that is not
+valid, 1 after an error.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from plumbline.bundle import archive, records
@@ -36,9 +36,11 @@ from plumbline.bundle.checksum_records import (
     NOT_KNOWN,
     ChecksumRecord,
     Status,
+    VerifiedFile,
     read_record,
 )
 from plumbline.bundle.rebuild import BROUGHT
+from plumbline.bundle.signatures import ENDING, check_signatures
 from plumbline.core.command_line import EXIT_DIFFERENT, EXIT_NOTHING_COMPARED, Parser, not_negative, positive, run
 from plumbline.core.errors import PlumblineError, UsageError, visible
 from plumbline.core.files import sha256_file
@@ -58,24 +60,16 @@ _NO_CHECKSUM = "no checksum of it was kept"
 _UNSEALED = "which has no sha256 of itself, so that it may have been edited with the file"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class VerifiedFile:
-    """A file and its status; `why`: the record that states it, or the reason."""
-
-    path: str
-    status: Status
-    why: str
-
-
-def verify(paths: Iterable[Path]) -> list[VerifiedFile]:
-    """Compare every file below some folders, or single files, with the checksums that were kept of them.
+def verify(paths: Iterable[Path], signers: Path | None = None) -> list[VerifiedFile]:
+    """Compare every file below some folders, or single files, with the checksums and signatures that were kept of them.
 
     Raises:
-        PlumblineError: the file system fails.
+        PlumblineError: the file system fails, or `signers` are of no use (`check_signatures`).
     """
     files: dict[Path, VerifiedFile] = {}
     for path in paths:
         files |= {file: verified for file, verified in _verify_below(path).items() if file not in files}
+    files = check_signatures(files, signers)
     return [files[file] for file in sorted(files)]
 
 
@@ -312,7 +306,7 @@ def _format_lines(files: list[VerifiedFile]) -> Iterator[str]:
     if len(alike) > _LINES:
         yield f"{NOT_KNOWN:<11} and {len(alike) - _LINES} more kinds of files (--json names them)"
     for file in files:
-        if file.status == AS_WRITTEN and file.path.endswith(".tar.xz"):
+        if file.status == AS_WRITTEN and file.path.endswith((".tar.xz", ENDING)):
             yield f"{AS_WRITTEN:<11} {file.path}: {file.why}"
     counted = Counter(file.status for file in files)
     kinds: tuple[Status, ...] = (AS_WRITTEN, CHANGED, MISSING, NOT_KNOWN)
@@ -335,6 +329,8 @@ def arguments() -> Parser:
     parser.add_argument("--config", nargs="+", action="extend", default=[], metavar="KEY=VALUE", help=text)
     text = "with --rebuild: targets at a time (default: 1)"
     parser.add_argument("--jobs", type=positive, default=1, metavar="N", help=text)
+    text = "OpenSSH's file of allowed signers: each record has to be signed by one of them"
+    parser.add_argument("--signers", type=Path, metavar="FILE", help=text)
     parser.add_argument("--json", action="store_true", help="print every file or run with its status as JSON")
     return parser
 
@@ -342,7 +338,9 @@ def arguments() -> Parser:
 def main() -> int:
     """Run `plumbline verify`, and return its exit code."""
     options = arguments().parse_args()
+    again = options.rebuild or options.retrain
     strays = {} if options.retrain else {"--seed": options.seed is not None, "--config": options.config}
+    strays |= {"--signers": options.signers and again}
     strays |= {"--json": options.json} if options.rebuild else {"--jobs": options.jobs > 1}
     for name, is_there in strays.items():
         if is_there:
@@ -359,7 +357,7 @@ def main() -> int:
     paths = options.paths or [path for name in _FOLDERS if (path := Path(name)).is_dir()]
     if not paths:
         raise UsageError(f"here is neither {' nor '.join(_FOLDERS)}; name a folder or a file")
-    files = verify(paths)
+    files = verify(paths, options.signers)
     code = exit_code(files)
     if options.json:
         counted = Counter(file.status for file in files)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import sys
 from collections.abc import Callable
 
 from plumbline.core import command_line
+from plumbline.core.csv_text import read_rows
 from plumbline.core.errors import PlumblineError, nearest, visible
 from plumbline.specs import name_completers, study_config, study_folders
 from plumbline.specs.study_config import Study
@@ -36,7 +36,7 @@ def _small_models(study: Study) -> dict[str, str]:
     if not path.is_file():
         return {}
     with path.open(encoding="utf-8", newline="") as lines:
-        return {row["method"]: _difference(row) for row in csv.DictReader(lines)}
+        return {row["method"]: _difference(row) for row in read_rows(lines)}
 
 
 def _difference(row: Row) -> str:

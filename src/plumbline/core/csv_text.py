@@ -53,6 +53,12 @@ def write_frame(frame: pd.DataFrame) -> str:
     return text
 
 
+def read_cells(lines: Iterable[str]) -> Iterator[list[str]]:
+    """Read the cells of each row of a CSV, the head first."""
+    for row in csv.reader(lines):
+        yield list(map(unmark_formula, row))
+
+
 def read_rows(lines: Iterable[str]) -> Iterator[dict[str, str]]:
     """Read the rows of a CSV by the names in its head; as `csv.DictReader`, cells beyond them are a list under None."""
     for row in csv.DictReader(lines):

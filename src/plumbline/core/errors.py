@@ -48,10 +48,10 @@ def visible(text: str) -> str:
 
 
 def _is_unseen(letter: str) -> bool:
-    """Whether it is a control or format character, a lone surrogate (a byte of a name that is no UTF-8), or an end of
-    line or paragraph of its own.
+    """Whether it is a control or format character, a lone surrogate (a byte of a name that is no UTF-8), an end of line
+    or paragraph of its own, or no character, which an XML file cannot hold.
     """
-    return unicodedata.category(letter) in ("Cc", "Cf", "Cs", "Zl", "Zp")
+    return unicodedata.category(letter) in ("Cc", "Cf", "Cs", "Zl", "Zp") or letter in "\ufffe\uffff"
 
 
 def nearest(name: str, names: Iterable[str]) -> str:

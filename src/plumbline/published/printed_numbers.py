@@ -6,7 +6,6 @@ states how far the number was rounded. What a paper does not print is an empty c
 
 from __future__ import annotations
 
-import csv
 import math
 from collections import Counter
 from collections.abc import Collection
@@ -14,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from plumbline.core.csv_text import read_cells, read_rows
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.specs import study_folders
 from plumbline.specs.yaml_files import ROOT, read_yaml
@@ -96,7 +96,7 @@ class PrintedNumbers:
         """
         path = self._require_file(f"{name}.csv")
         with path.open(newline="", encoding="utf-8") as handle:
-            head, *rows = (row for row in csv.reader(handle) if row)
+            head, *rows = (row for row in read_cells(handle) if row)
         odd = next((row for row in rows if len(row) != len(head)), None)
         if odd is not None:
             raise PlumblineError(f"{path}: the row {odd[0]!r} has {len(odd)} cells, and the head {len(head)}")
@@ -122,7 +122,7 @@ class PrintedNumbers:
         """A printed table indexed by `key` (by default its first column), every cell as printed or empty."""
         import pandas as pd
 
-        frame = pd.read_csv(self._require_file(f"{name}.csv"), dtype=str, keep_default_na=False)
+        frame = pd.DataFrame(self.rows(name), dtype=str)
         return frame.set_index(frame.columns[0] if key is None else key)
 
     def numbers(self, name: str) -> pd.DataFrame:
@@ -167,7 +167,7 @@ class PrintedNumbers:
         """Numbers printed only in running text, captions or figures, by id."""
         path = self._require_file("prose.csv")
         with path.open(newline="", encoding="utf-8") as handle:
-            rows = list(csv.DictReader(handle))
+            rows = list(read_rows(handle))
         numbers = {
             row["id"]: ProseNumber(text=row["printed"], exact=row["exact"] == "yes", source=row["source"])
             for row in rows

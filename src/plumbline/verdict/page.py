@@ -107,14 +107,14 @@ class VerdictPage:
         for heading in SECTIONS:
             if text := texts.get(heading):
                 parts += [f"## {heading}", text]
-        return join_sections(parts)
+        return visible(join_sections(parts))
 
     def html(self) -> str:
-        """Write the page with its picture inside, to open from disk or to send."""
+        """Write the page with its picture inside, to open from disk or to send; tags in the text are shown as text."""
         from markdown_it import MarkdownIt
         from markupsafe import Markup
 
-        reader = MarkdownIt("commonmark", {"html": False}).enable("table")  # tags in the text are shown as text
+        reader = MarkdownIt("commonmark", {"html": False}).enable("table").disable("image")
         parts = _IMAGE.sub("\0", self.markdown("picture.svg"), count=1).split("\0")
         boxed = (reader.render(part).replace("<table>", '<div class="box"><table>') for part in parts)
         top, rest = (Markup(part.replace("</table>", "</table></div>")) for part in boxed)

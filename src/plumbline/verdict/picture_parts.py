@@ -104,7 +104,7 @@ def write_text(text: str) -> str:
 
 def clean(text: str) -> str:
     """Write others' words in one line, visibly, and without what an XML file cannot hold."""
-    return re.sub("[\ufffe\uffff]", "\ufffd", re.sub(r"\s+", " ", visible(text)))
+    return re.sub(r"\s+", " ", visible(text))
 
 
 def shorten(text: str, cells: int = NAME) -> str:

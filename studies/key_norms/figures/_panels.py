@@ -35,7 +35,7 @@ def panels(study: Study) -> tuple[Figure, dict[str, Axes]]:
     figure = Figure(figsize=(figure_style.PAGE, 3.4))
     axes = figure.subplots(1, len(ARMS), sharey=True, sharex=True)
     for panel, arm in zip(axes, ARMS, strict=True):
-        panel.set_title(study.label(arm).replace(" (", "\n("), fontsize=8)
+        panel.set_title(figure_style.format_label(study, arm).replace(" (", "\n("), fontsize=8)
         panel.set_xlabel("training step")
         panel.xaxis.set_major_formatter(mpl.ticker.FuncFormatter(figure_style.format_thousands))
     return figure, dict(zip(ARMS, axes, strict=True))

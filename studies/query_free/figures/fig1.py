@@ -61,7 +61,7 @@ def fig1(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWi
         if curve.empty:
             outcome = values.outcome(method)
             reason = outcome if outcome == MISSING else f"{outcome} before a held-out loss"
-            absent.append(f"{study.label(method)} ({reason})")
+            absent.append(f"{figure_style.format_label(study, method)} ({reason})")
         apart = 100 * (curve / curves[BASELINE].reindex(curve.index) - 1)
         for axes, line in ((losses, curve), (distances, apart)):
             _draw(axes, line, method, diverged=values.outcome(method) == DIVERGED)
@@ -139,7 +139,7 @@ def _legend(figure: Figure, study: Study, methods: list[str], *, printed: bool) 
     handles = []
     for method in methods:
         body = count_parameters(find_spec(study, method).model).body
-        label = f"{study.label(method)} ({_millions(body)})"
+        label = f"{figure_style.format_label(study, method)} ({_millions(body)})"
         handles.append(Line2D([], [], color=COLOURS[method], linestyle=LINES.get(method, "-"), label=label))
     hollow = {"marker": "D", "linestyle": "none", "mfc": "none", "mec": figure_style.GREY, "ms": 5}
     if printed:

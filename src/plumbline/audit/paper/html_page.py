@@ -39,6 +39,7 @@ from plumbline.audit.printed_html import (
 )
 from plumbline.published.interval_arithmetic import Cell
 
+_POLICY = "default-src 'none'; base-uri 'none'; form-action 'none'; style-src 'unsafe-inline'"
 _STYLE = """
 body{font:15px/1.5 system-ui,sans-serif;max-width:60em;margin:2em auto;padding:0 1em;color:#222;background:#fff}
 :root{color-scheme:light dark}
@@ -56,7 +57,7 @@ def write_html(audit: PaperAudit, not_read: Iterable[str] = ()) -> str:
     broken = [(row, CONTRADICTS) for row in audit.contradictions] + [(row, LIKELY) for row in audit.likely]
     parts = [
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Audit: {title}</title>',
-        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">",
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">',
         '<meta name="viewport" content="width=device-width,initial-scale=1">',
         f"<style>{_STYLE}{STYLE}</style></head><body><main><h1>{title}: its printed numbers</h1>",
         f"<p><strong>{write_text(write_answer(audit))}</strong></p><p>{write_text(describe_coverage(audit))}</p>",

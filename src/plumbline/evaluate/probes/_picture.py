@@ -30,7 +30,7 @@ def draw(frame: pd.DataFrame, title: str) -> Figure:
     lines = -(-panels // COLUMNS)
     with mpl.rc_context({"font.family": "DejaVu Sans", "font.size": 8}):
         figure = Figure(figsize=(2.6 * COLUMNS, 1.9 * lines + 0.7), layout="constrained")
-        figure.suptitle(title, fontsize=9, x=0.01, ha="left")
+        figure.suptitle(title, parse_math=False, fontsize=9, x=0.01, ha="left")
         grid = list(figure.subplots(lines, COLUMNS, squeeze=False).flat)
         for axes, name in zip(grid, names):
             _panel(axes, name, frame[(frame["probe"] == name) & frame["layer"].notna()])
@@ -61,7 +61,7 @@ def _panel(axes: Axes, name: str, part: pd.DataFrame) -> None:
     if len(null) == 1:  # a line needs two ends
         axes.axhline(null.iloc[0], color=GREY, linestyle="--", linewidth=1)
     axes.plot(null.index, null, color=GREY, linestyle="--", linewidth=1)
-    axes.set_title(name, fontsize=8.5, loc="left")
+    axes.set_title(name, parse_math=False, fontsize=8.5, loc="left")
     axes.set_xlabel("layer", fontsize=7.5)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.tick_params(labelsize=7)

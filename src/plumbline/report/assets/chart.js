@@ -251,10 +251,11 @@ const Chart = (() => {
     image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(standalone(svg))}`;
   }
 
-  // A name that a spreadsheet would take for a formula is text.
+  // A text that a spreadsheet would take for a formula is marked, as plumbline/core/csv_text.py does it.
+  const FORMULA = /^'*(?:[=@＝＠\t\r\n]|[+＋－-](?!(?:\.?\p{Nd}[^(!|=@'"]*|inf|nan|[^\p{L}\p{N}_(!|=@'"]*)$))/iu;
   const field = (value) => {
     const text = value === null || value === undefined ? "" : String(value);
-    const plain = typeof value !== "number" && /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
+    const plain = typeof value !== "number" && FORMULA.test(text) ? `'${text}` : text;
     return /[",\n\r]/.test(plain) ? `"${plain.replaceAll('"', '""')}"` : plain;
   };
   const csv = (rows) => rows.map((row) => row.map(field).join(",")).join("\n") + "\n";

@@ -18,6 +18,7 @@ from matplotlib.figure import Figure
 from scipy.optimize import isotonic_regression
 
 from plumbline.core.csv_text import write_frame
+from plumbline.core.errors import visible
 from plumbline.core.files import atomic_write_bytes, atomic_write_text
 from plumbline.specs.study_config import Study
 
@@ -94,8 +95,8 @@ def make_canvas(width: float, height: float) -> tuple[Figure, Axes]:
 
 
 def format_label(study: Study, method: str) -> str:
-    """Write a method's printed name with its exponent raised."""
-    return study.label(method).replace("^2", "²")
+    """Write a method's printed name with its exponent raised, and nothing that matplotlib takes for a formula."""
+    return study.label(method).replace("^2", "²").replace("$", r"\$")
 
 
 def set_preset_title(axes: Axes, study: Study, title: str, *scales: str, extra: str = "") -> None:
@@ -177,6 +178,8 @@ def save(picture: FigureWithData, out: str | Path) -> list[Path]:
         for path, kind, labels in ((paths[0], "png", {"Software": None}), (paths[1], "svg", {"Date": None})):
             stream = io.BytesIO()
             picture.figure.savefig(stream, format=kind, metadata=labels)
-            atomic_write_bytes(path, stream.getvalue())
+            content = stream.getvalue()
+            # Labels stand in it as they are, in comments, where an XML file cannot hold every letter either.
+            atomic_write_bytes(path, visible(content.decode()).encode() if kind == "svg" else content)
     atomic_write_text(paths[2], write_frame(picture.frame))
     return paths

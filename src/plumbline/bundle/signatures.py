@@ -1,0 +1,98 @@
+"""Checks signatures: FILE.sig beside FILE, which ``ssh-keygen -Y sign -n plumbline -f KEY FILE`` makes with an SSH key.
+
+Nobody is asked: who may sign stands in a file of allowed signers, of OpenSSH's form (man ssh-keygen).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from plumbline.bundle.checksum_records import AS_WRITTEN, CHANGED, MISSING, NOT_KNOWN, Status, VerifiedFile
+from plumbline.bundle.records import SAYS
+from plumbline.core.errors import PlumblineError
+from plumbline.project.paths import BUNDLE
+
+#: What a signature is for (it holds for nothing else), and the ending of its file.
+NAMESPACE, ENDING = "plumbline", ".sig"
+
+
+def check_signatures(files: Mapping[Path, VerifiedFile], signers: Path | None) -> dict[Path, VerifiedFile]:
+    """Check every signature of these files, and tell which records have none.
+
+    Args:
+        signers: the file of allowed signers. Then what one of them signed is as written, and a record or an archive
+            without a signature misses it.
+
+    Raises:
+        PlumblineError: with `signers`, `ssh-keygen` is not installed, or nothing could be signed.
+    """
+    if signers is not None and not signers.is_file():
+        raise PlumblineError(f"--signers: there is no file {signers}; it has a line for each signer: NAME KEY")
+    checked, signatures = dict(files), 0
+    for place, file in files.items():
+        signature = place.with_name(f"{place.name}{ENDING}")
+        path = f"{file.path}{ENDING}"
+        if os.path.isfile(signature) and os.path.isfile(place):
+            signatures += 1
+            status, why = _check_signature(place, signature, signers)
+            checked[signature] = VerifiedFile(path=path, status=status, why=why)
+            if status == AS_WRITTEN and file.status == NOT_KNOWN:
+                checked[place] = replace(file, status=AS_WRITTEN, why=why)
+        elif _must_be_signed(place) and signers is not None:
+            signatures += 1
+            checked[signature] = VerifiedFile(path=path, status=MISSING, why=f"{place.name} is not signed")
+        elif _must_be_signed(place) and file.status != CHANGED:
+            checked[place] = replace(file, why=f"{file.why}; it is not signed")
+    if signers is not None and not signatures:
+        raise PlumblineError("--signers does nothing here: no record, archive or signature is below; leave it out")
+    return checked
+
+
+def _must_be_signed(place: Path) -> bool:
+    """Whether a file is the description of a record, which names its archive, or an archive that none names."""
+    if place.name == SAYS:
+        return place.with_name(BUNDLE).exists()
+    return place.name.endswith(".tar.xz") and not (place.name == BUNDLE and place.with_name(SAYS).exists())
+
+
+def _check_signature(file: Path, signature: Path, signers: Path | None) -> tuple[Status, str]:
+    """Decide the status of a signature; without `signers` nobody knows whose it is."""
+    try:
+        if signers is None:
+            code, text = _call("check-novalidate", file, signature)
+            if code:
+                return CHANGED, f"it is not a signature of {file.name} as that is now ({text})"
+            return NOT_KNOWN, f"{_find_key(text)} signed {file.name} as it is; whose key that is, --signers FILE says"
+        code, text = _call("find-principals", file, signature, "-f", str(signers))
+        if code:
+            return CHANGED, f"none of {signers} made it ({text})"
+        name = text.splitlines()[0].partition(",")[0]
+        code, text = _call("verify", file, signature, "-f", str(signers), "-I", name)
+    except FileNotFoundError:
+        if signers is None:
+            return NOT_KNOWN, "ssh-keygen, which would check it, is not installed"
+        raise PlumblineError("--signers needs ssh-keygen; install OpenSSH's client") from None
+    if code:
+        return CHANGED, f"it is not {name}'s signature of {file.name} as that is now ({text})"
+    return AS_WRITTEN, f"{name} signed {file.name} with {_find_key(text)}"
+
+
+def _call(action: str, file: Path, signature: Path, *options: str) -> tuple[int, str]:
+    """Ask `ssh-keygen` about a signature; returns its exit code and what it prints."""
+    purpose = () if action == "find-principals" else ("-n", NAMESPACE)
+    command = ["ssh-keygen", "-Y", action, *purpose, "-s", os.path.abspath(signature), *options]
+    with file.open("rb") as content:
+        done = subprocess.run(
+            command, stdin=content, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
+        )
+    return done.returncode, done.stdout.strip()
+
+
+def _find_key(text: str) -> str:
+    match = re.search(r"SHA256:\S+", text)
+    return match[0] if match else "a key"
