@@ -11,11 +11,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from html import unescape
 from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
 
+from plumbline.core.errors import visible
 from plumbline.operate.experiments import setup_trainer
 from plumbline.report import __main__ as report
 from plumbline.report.results_on_disk import ResultsOnDisk
@@ -28,6 +30,7 @@ from plumbline.report.workbench.study_runs import gather_study_runs
 from plumbline.report.workbench.tried_changes import TriedChange
 from plumbline.report.workbench.workbench_pages import Workbench
 from plumbline.specs.yaml_files import ROOT
+from plumbline.verdict.board import __main__ as board
 from plumbline.verdict.decision.experiment import ArmRun
 from plumbline.verdict.outcome import Outcome
 from tests import run_in_process, warm_runs
@@ -220,9 +223,31 @@ def test_a_folder_of_audits_and_verdicts_lists_their_pages(folder: Path, tmp_pat
 def test_what_cannot_be_read_beside_an_audit_is_named(tmp_path: Path) -> None:
     (tmp_path / "audit.csv").write_text("study,verdict\n")
     (tmp_path / "record.json").write_text("half a fi")
-    assert collect_pages(tmp_path, tmp_path / "report")[0].content["left_out"] == [
-        "record.json cannot be read as a record or a verdict."
+    (tmp_path / "board").mkdir()
+    (tmp_path / "board/board.json").write_text("{}")
+    assert collect_pages(tmp_path, tmp_path / "report").pages[0].content["left_out"] == [
+        "record.json cannot be read as a record or a verdict.",
+        "board/board.json cannot be read as a board.",
     ]
+
+
+def test_a_folder_of_records_shows_what_its_board_does(folder: Path, tmp_path: Path) -> None:
+    records = tmp_path / "records"
+    shutil.copytree(folder / ".plumbline/pages", records / "pages")
+    shutil.copy(folder / ".plumbline/decisions.jsonl", records)
+    assert run_in_process.run(board.main, ".", "--out", "board", cwd=records).returncode == 0
+    for _ in range(2):  # its own board is none of what it lists
+        assert run_in_process.run(report.main, records, cwd=tmp_path).returncode == 0
+        first = Read(records / "report/index.html")
+        numbers = json.loads((records / "board/board.json").read_text())
+        own = json.loads((records / "report/board.json").read_text())
+        assert [each["lines"] for each in own["records"]] == [each["lines"] for each in numbers["records"]]
+        assert f"{numbers['tiers']['claimed']} claimed, 0 logs checked, 0 run again" in first.text
+        for line in (line for record in numbers["records"] for line in record["lines"]):
+            assert visible(line.replace("`", "").replace("**", "")) in unescape(first.text)
+        (copy,) = {link for link in first.links if link.startswith("files/boards/")}
+        assert (records / "report" / copy).read_text() == (records / "board/index.html").read_text()
+        assert {"board.json", "card.svg"} < set(first.links) and (records / "report/card.svg").is_file()
 
 
 def test_watching_writes_again_only_what_is_new(
