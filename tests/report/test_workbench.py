@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Iterator
 from html import unescape
+from itertools import pairwise
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -25,7 +26,7 @@ from plumbline.report.workbench import write_workbench
 from plumbline.report.workbench.change_pages import shorten_names, write_name
 from plumbline.report.workbench.collected_pages import collect_pages
 from plumbline.report.workbench.printed_curves import POINTS, average_points, read_curves, span_curves
-from plumbline.report.workbench.progress_picture import TriesOverTime
+from plumbline.report.workbench.progress_picture import LuckBand, TriesOverTime, _draw_band
 from plumbline.report.workbench.study_runs import gather_study_runs
 from plumbline.report.workbench.tried_changes import TriedChange
 from plumbline.report.workbench.workbench_pages import Workbench
@@ -377,6 +378,13 @@ def test_a_keep_moves_the_line_in_a_folder_alone(spread: float) -> None:
         assert len(tries.stretches) == levels and len(set(tries.levels)) == levels
         assert bool(tries.bands) == bool(spread) and tries.lay_out()["marks"][0]["kind"] == "kept"
         assert [each.title for each in tries.beyond] == (["kept", "last"] if spread else [])
+
+
+def test_the_band_of_luck_is_a_stair_over_a_try_that_crashed() -> None:
+    band = [LuckBand(1, 2.0, 1.9), LuckBand(4, 1.95, 1.8), LuckBand(5, 1.9, 1.7)]
+    points = [tuple(map(float, point.split())) for point in re.split("[ML]", _draw_band(band, float, float)[:-1])[1:]]
+    assert all(x == next_x or y == next_y for (x, y), (next_x, next_y) in pairwise(points))
+    assert (3.5, 1.9) in points and (3.5, 2.0) in points and (0.5, 2.0) in points and (5.5, 1.7) in points
 
 
 def test_runs_of_a_projects_tries_have_their_curves(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:

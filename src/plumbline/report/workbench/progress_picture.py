@@ -239,10 +239,13 @@ class TriesOverTime:
 
 
 def _draw_band(band: Sequence[LuckBand], x: Callable[[float], float], y: Callable[[float], float]) -> str:
-    """A stair for each end, from half a place before the first to half a place after the last."""
-    ends = [(x(each.place - 0.5), x(each.place + 0.5), y(each.near), y(each.far)) for each in band]
-    upper = [f"{at} {near}" for left, right, near, _ in ends for at in (left, right)]
-    lower = [f"{at} {far}" for left, right, _, far in reversed(ends) for at in (right, left)]
+    """A stair for each end, from half a place before the first to half a place after the last: what crashed or is a
+    claim adds nothing to luck, and the stair stays over it.
+    """
+    starts = [each.place - 0.5 for each in band]
+    ends = [(x(left), x(right), each) for left, right, each in zip(starts, [*starts[1:], band[-1].place + 0.5], band)]
+    upper = [f"{at} {y(each.near)}" for left, right, each in ends for at in (left, right)]
+    lower = [f"{at} {y(each.far)}" for left, right, each in reversed(ends) for at in (right, left)]
     return "M" + "L".join([*upper, *lower]) + "Z"
 
 
