@@ -380,6 +380,35 @@ def test_a_keep_moves_the_line_in_a_folder_alone(spread: float) -> None:
         assert [each.title for each in tries.beyond] == (["kept", "last"] if spread else [])
 
 
+def test_a_screen_is_a_square_that_leads_to_its_page_and_its_runs(tmp_path: Path) -> None:
+    with warm_runs.start_warm():
+        own = repository_of(tmp_path / "own", TRAINER)
+        run_in_process.run(setup_trainer.main, "python train.py", cwd=own)
+        ideas = [
+            f'{name} = {{ flags = "--{name} {value}" }}' for name, value in (("worse", -0.1), ("none", 1), ("other", 1))
+        ]
+        (own / "ideas.toml").write_text("\n".join(["[ideas]", *ideas, ""]))
+        report_of_screen = json.loads(plumbline(own, "screen", "ideas.toml", "--trust", "--json").stdout)
+        assert plumbline(own, "try", "-m", "worse", "--", "--worse", "1").returncode == 10
+    assert report_of_screen["verdict"] == "keep"
+    write_workbench.write_workbench(own, tmp_path / "bench/index.html")
+    first = Read(tmp_path / "bench/index.html")
+    (mark,) = re.findall(r'<a href="(experiments/[^"]+)"[^>]*class="try kept"><title>(.*?)</a>', first.text, flags=re.S)
+    page = Read(tmp_path / "bench" / mark[0])
+    assert "screen of 3 ideas: kept" in mark[1] and '<rect class="mark"' in mark[1]
+    assert report_of_screen["sentence"].replace("`", "") in " ".join(unescape(page.text).split())
+    (interval,) = re.findall(r">([\d.]+ to [\d.]+)<", first.text.partition(mark[0])[2].partition('id="tried"')[2])
+    low, high = map(float, interval.split(" to "))
+    said = [float(end) for end in re.findall(r"interval ([\d.]+) to ([\d.]+);", report_of_screen["sentence"])[0]]
+    assert said == pytest.approx([low, high], abs=6e-4)
+    runs = {link for link in page.links if link.startswith("../runs/")}
+    lines = (own / ".plumbline/runs.jsonl").read_text().splitlines()
+    assert 0 < len(runs) <= len(lines)
+    assert all(name in page.text for name in ("worse", "none", "other"))
+    assert all(f"../{mark[0]}" in Read(tmp_path / "bench/experiments" / run).links for run in runs)
+    assert runs <= {f"../{link}" for link in Read(tmp_path / "bench/runs.html").links}
+
+
 def test_the_band_of_luck_is_a_stair_over_a_try_that_crashed() -> None:
     band = [LuckBand(1, 2.0, 1.9), LuckBand(4, 1.95, 1.8), LuckBand(5, 1.9, 1.7)]
     points = [tuple(map(float, point.split())) for point in re.split("[ML]", _draw_band(band, float, float)[:-1])[1:]]

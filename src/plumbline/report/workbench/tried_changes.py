@@ -17,6 +17,7 @@ from plumbline.verdict.decision.experiment import BASELINE, ArmRun, Decision, re
 from plumbline.verdict.ledger import BUDGETS, SCREEN
 from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.screen import screen_page
+from plumbline.verdict.screen.screen_effects import INTERVAL
 from plumbline.verdict.screen.screen_runs import FRESH
 
 
@@ -200,7 +201,7 @@ def _read_screen(path: Path) -> TriedChange:
         else:
             (of_set if changed else of_baseline).append(each.run)
     values, gain = _values(of_set), decision.confirmation
-    low, high = gain.interval(1 - 2 * terms.alpha) if gain else (None, None)
+    low, high = gain.interval(INTERVAL) if gain else (None, None)
     return TriedChange(
         path=path,
         title=f"screen of {len(decision.design.factors)} ideas",
