@@ -195,6 +195,16 @@ def test_a_folder_in_which_nothing_was_tried_says_the_command(tmp_path: Path) ->
     assert "plumbline try -m" in (tmp_path / ".plumbline/report/index.html").read_text()
 
 
+def test_a_report_in_a_folder_that_cannot_be_written_names_another_place(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    locked = folder / ".plumbline"
+    monkeypatch.setattr(os, "access", lambda path, mode: path != locked.resolve())
+    done = run_in_process.run(report.main, folder, cwd=tmp_path)
+    assert done.returncode == 1 and str(locked) in done.stderr and "--out FOLDER/index.html" in done.stderr
+    assert run_in_process.run(report.main, folder, "--out", tmp_path / "r/index.html", cwd=tmp_path).returncode == 0
+
+
 def test_a_folder_of_audits_and_verdicts_lists_their_pages(folder: Path, tmp_path: Path) -> None:
     papers = tmp_path / "papers"
     for name in ("first", "second"):

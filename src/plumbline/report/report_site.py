@@ -18,7 +18,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from plumbline.core import temporary_files
-from plumbline.core.errors import visible
+from plumbline.core.errors import PlumblineError, visible
 from plumbline.core.files import name_in_errors, swap_paths
 from plumbline.report import markdown_page
 from plumbline.report.page_frame import PresetWarning, ReportPage
@@ -99,8 +99,14 @@ def replace_report(out: Path, write: Callable[[Path], int]) -> int:
 
     Returns:
         What `write` returns.
+
+    Raises:
+        PlumblineError: the folder cannot be written where it is to be.
     """
     folder = out.parent.resolve()  # where a link leads: the link stays
+    parent = next(path for path in folder.parents if path.exists())
+    if not os.access(parent, os.W_OK | os.X_OK):
+        raise PlumblineError(f"{folder}: {parent} cannot be written; name another place with --out FOLDER/index.html")
     folder.parent.mkdir(parents=True, exist_ok=True)
     with temporary_files.make_folder(folder) as new_folder:
         count = write(new_folder)
