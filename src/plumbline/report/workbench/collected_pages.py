@@ -53,8 +53,8 @@ def collect_pages(folder: Path, besides: Path) -> CollectedPages:
     board = make_project_board(folder, rows[::-1], left_out)
     of_boards = [each for path in boards if (each := _read_board(path, folder, left_out))]
     of_audits = [_build_audit(path, folder) for path in audits]
-    named = [row.page for row in rows if row.page]
-    of_rows = {page: build_change_page(folder / page, VERDICTS, name=make_slug(page)) for page in named}
+    page_names = [row.page for row in rows if row.page]
+    of_rows = {page: build_change_page(folder / page, VERDICTS, name=make_slug(page)) for page in page_names}
     content = {
         "audits": _list_audits(of_audits) if of_audits else None,
         "boards": _list_boards(of_boards) if of_boards else None,
@@ -95,7 +95,7 @@ def _read_board(path: Path, folder: Path, left_out: list[str]) -> _CopiedBoard |
     sources = [path, *(path.with_name(name) for name in BOARD_FILES)]
     try:
         read: Any = json.loads(read_text(path))
-        tiers = {tier: int(read["tiers"][tier]) for tier in TIERS}
+        tiers: dict[str, int] = {tier: int(read["tiers"][tier]) for tier in TIERS}
         return _CopiedBoard(
             title=str(read["title"]),
             tiers=tiers,
