@@ -11,7 +11,8 @@ import pytest
 from tests.architecture import rooms
 
 #: As the script counts them. Fewer is fine; more is a decision, and is written down here.
-ROOMS, FLOORS, ARROWS = 23, 9, 109
+#: The 110th arrow: the report shows a paper's tables as printed, which the audit writes.
+ROOMS, FLOORS, ARROWS = 23, 9, 110
 
 #: An import of what stands above, in each form that runs or is checked.
 UPWARD = {

@@ -11,12 +11,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from html import unescape
+from itertools import pairwise
 from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
 
 from plumbline.core.csv_text import write_rows
+from plumbline.core.errors import visible
 from plumbline.operate.experiments import setup_trainer
 from plumbline.report import __main__ as report
 from plumbline.report.results_on_disk import ResultsOnDisk
@@ -24,11 +27,12 @@ from plumbline.report.workbench import write_workbench
 from plumbline.report.workbench.change_pages import shorten_names, write_name
 from plumbline.report.workbench.collected_pages import collect_pages
 from plumbline.report.workbench.printed_curves import POINTS, average_points, read_curves, span_curves
-from plumbline.report.workbench.progress_picture import TriesOverTime
+from plumbline.report.workbench.progress_picture import LuckBand, TriesOverTime, _draw_band
 from plumbline.report.workbench.study_runs import gather_study_runs
 from plumbline.report.workbench.tried_changes import TriedChange
 from plumbline.report.workbench.workbench_pages import Workbench
 from plumbline.specs.yaml_files import ROOT
+from plumbline.verdict.board import __main__ as board
 from plumbline.verdict.decision.experiment import ArmRun
 from plumbline.verdict.outcome import Outcome
 from tests import run_in_process, warm_runs
@@ -182,6 +186,16 @@ def test_a_folder_in_which_nothing_was_tried_says_the_command(tmp_path: Path) ->
     assert "plumbline try -m" in (tmp_path / ".plumbline/report/index.html").read_text()
 
 
+def test_a_report_in_a_folder_that_cannot_be_written_names_another_place(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    locked = folder / ".plumbline"
+    monkeypatch.setattr(os, "access", lambda path, mode: path != locked.resolve())
+    done = run_in_process.run(report.main, folder, cwd=tmp_path)
+    assert done.returncode == 1 and str(locked) in done.stderr and "--out FOLDER/index.html" in done.stderr
+    assert run_in_process.run(report.main, folder, "--out", tmp_path / "r/index.html", cwd=tmp_path).returncode == 0
+
+
 def test_a_folder_of_audits_and_verdicts_lists_their_pages(folder: Path, tmp_path: Path) -> None:
     papers = tmp_path / "papers"
     for name in ("first", "second"):
@@ -212,9 +226,31 @@ def test_a_folder_of_audits_and_verdicts_lists_their_pages(folder: Path, tmp_pat
 def test_what_cannot_be_read_beside_an_audit_is_named(tmp_path: Path) -> None:
     (tmp_path / "audit.csv").write_text("study,verdict\n")
     (tmp_path / "record.json").write_text("half a fi")
-    assert collect_pages(tmp_path, tmp_path / "report")[0].content["left_out"] == [
-        "record.json cannot be read as a record or a verdict."
+    (tmp_path / "board").mkdir()
+    (tmp_path / "board/board.json").write_text("{}")
+    assert collect_pages(tmp_path, tmp_path / "report").pages[0].content["left_out"] == [
+        "record.json cannot be read as a record or a verdict.",
+        "board/board.json cannot be read as a board.",
     ]
+
+
+def test_a_folder_of_records_shows_what_its_board_does(folder: Path, tmp_path: Path) -> None:
+    records = tmp_path / "records"
+    shutil.copytree(folder / ".plumbline/pages", records / "pages")
+    shutil.copy(folder / ".plumbline/decisions.jsonl", records)
+    assert run_in_process.run(board.main, ".", "--out", "board", cwd=records).returncode == 0
+    for _ in range(2):  # its own board is none of what it lists
+        assert run_in_process.run(report.main, records, cwd=tmp_path).returncode == 0
+        first = Read(records / "report/index.html")
+        numbers = json.loads((records / "board/board.json").read_text())
+        own = json.loads((records / "report/board.json").read_text())
+        assert [each["lines"] for each in own["records"]] == [each["lines"] for each in numbers["records"]]
+        assert f"{numbers['tiers']['claimed']} claimed, 0 logs checked, 0 run again" in first.text
+        for line in (line for record in numbers["records"] for line in record["lines"]):
+            assert visible(line.replace("`", "").replace("**", "")) in unescape(first.text)
+        (copy,) = {link for link in first.links if link.startswith("files/boards/")}
+        assert (records / "report" / copy).read_text() == (records / "board/index.html").read_text()
+        assert {"board.json", "card.svg"} < set(first.links) and (records / "report/card.svg").is_file()
 
 
 def test_watching_writes_again_only_what_is_new(
@@ -344,6 +380,42 @@ def test_a_keep_moves_the_line_in_a_folder_alone(spread: float) -> None:
         assert len(tries.stretches) == levels and len(set(tries.levels)) == levels
         assert bool(tries.bands) == bool(spread) and tries.lay_out()["marks"][0]["kind"] == "kept"
         assert [each.title for each in tries.beyond] == (["kept", "last"] if spread else [])
+
+
+def test_a_screen_is_a_square_that_leads_to_its_page_and_its_runs(tmp_path: Path) -> None:
+    with warm_runs.start_warm():
+        own = repository_of(tmp_path / "own", TRAINER)
+        run_in_process.run(setup_trainer.main, "python train.py", cwd=own)
+        ideas = [
+            f'{name} = {{ flags = "--{name} {value}" }}' for name, value in (("worse", -0.1), ("none", 1), ("other", 1))
+        ]
+        (own / "ideas.toml").write_text("\n".join(["[ideas]", *ideas, ""]))
+        report_of_screen = json.loads(plumbline(own, "screen", "ideas.toml", "--trust", "--json").stdout)
+        assert plumbline(own, "try", "-m", "worse", "--", "--worse", "1").returncode == 10
+    assert report_of_screen["verdict"] == "keep"
+    write_workbench.write_workbench(own, tmp_path / "bench/index.html")
+    first = Read(tmp_path / "bench/index.html")
+    (mark,) = re.findall(r'<a href="(experiments/[^"]+)"[^>]*class="try kept"><title>(.*?)</a>', first.text, flags=re.S)
+    page = Read(tmp_path / "bench" / mark[0])
+    assert "screen of 3 ideas: kept" in mark[1] and '<rect class="mark"' in mark[1]
+    assert report_of_screen["sentence"].replace("`", "") in " ".join(unescape(page.text).split())
+    (interval,) = re.findall(r">([\d.]+ to [\d.]+)<", first.text.partition(mark[0])[2].partition('id="tried"')[2])
+    low, high = map(float, interval.split(" to "))
+    said = [float(end) for end in re.findall(r"interval ([\d.]+) to ([\d.]+);", report_of_screen["sentence"])[0]]
+    assert said == pytest.approx([low, high], abs=6e-4)
+    runs = {link for link in page.links if link.startswith("../runs/")}
+    lines = (own / ".plumbline/runs.jsonl").read_text().splitlines()
+    assert 0 < len(runs) <= len(lines)
+    assert all(name in page.text for name in ("worse", "none", "other"))
+    assert all(f"../{mark[0]}" in Read(tmp_path / "bench/experiments" / run).links for run in runs)
+    assert runs <= {f"../{link}" for link in Read(tmp_path / "bench/runs.html").links}
+
+
+def test_the_band_of_luck_is_a_stair_over_a_try_that_crashed() -> None:
+    band = [LuckBand(1, 2.0, 1.9), LuckBand(4, 1.95, 1.8), LuckBand(5, 1.9, 1.7)]
+    points = [tuple(map(float, point.split())) for point in re.split("[ML]", _draw_band(band, float, float)[:-1])[1:]]
+    assert all(x == next_x or y == next_y for (x, y), (next_x, next_y) in pairwise(points))
+    assert (3.5, 1.9) in points and (3.5, 2.0) in points and (0.5, 2.0) in points and (5.5, 1.7) in points
 
 
 def test_runs_of_a_projects_tries_have_their_curves(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:

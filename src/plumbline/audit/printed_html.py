@@ -34,7 +34,8 @@ LONGEST = 600
 STYLE = """
 .printed-table td,.printed-table th{text-align:right;vertical-align:baseline}.printed-table td{white-space:nowrap}
 .printed-table tr>:first-child{text-align:left}
-.printed-table th{vertical-align:bottom}.printed-table .over{text-align:center}.printed-table tr.rule td{border-top:1px solid}
+.printed-table th{vertical-align:bottom}.printed-table .over{text-align:center}
+.printed-table tr.rule td{border-top:1px solid}
 .printed-table :is(a,button){display:inline-block;min-width:24px;min-height:24px;padding:2px 4px;border:0;
 margin:0 -3px;border-radius:3px;font:inherit;color:inherit;background:none;cursor:help}
 .counts{display:flex;flex-wrap:wrap;gap:.3em 1.2em}.counts .swatch{padding:0 .4em;border-radius:3px;font-weight:600}

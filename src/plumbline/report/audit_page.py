@@ -32,7 +32,7 @@ def build_page(results: ResultsOnDisk) -> ReportPage:
     if path.exists() and markdown_file.exists() and fingerprint_file.is_unchanged(path):
         markdown = markdown_file.read_text(encoding="utf-8")
         body, headings = (
-            markdown_page.to_html(markdown),
+            markdown_page.to_html(markdown, below=0),
             [*markdown_page.list_headings(markdown), ("rows", "Every row")],
         )
         files = {path: "files/audit.csv", markdown_file: "files/audit.md"}

@@ -18,7 +18,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from plumbline.core import temporary_files
-from plumbline.core.errors import visible
+from plumbline.core.errors import PlumblineError, visible
 from plumbline.core.files import name_in_errors, swap_paths
 from plumbline.report import markdown_page
 from plumbline.report.page_frame import PresetWarning, ReportPage
@@ -26,8 +26,8 @@ from plumbline.report.page_table import BADGES
 
 #: What every page says of itself at its foot.
 SIGNATURE = "Made by <code>plumbline report</code>"
-#: Files next to the pages, as they are.
-ASSETS = ("report.css", "report.js", "chart.js", "compare.js")
+#: Files next to the pages, as they are; other scripts stand there if a page runs them.
+ASSETS = ("report.css", "report.js")
 
 
 @dataclass(kw_only=True)
@@ -41,6 +41,7 @@ class ReportSite:
     name: str = "Plumbline"
     banner: Callable[[ReportPage], PresetWarning | None] = lambda page: None
     environment: Environment = field(init=False)
+    scripts: set[str] = field(init=False, default_factory=set)
 
     def __post_init__(self) -> None:
         self.environment = Environment(
@@ -61,6 +62,7 @@ class ReportSite:
     def write(self, page: ReportPage, nav: Sequence[ReportPage]) -> None:
         """Write one page, and copy the files that it links to; `nav`: the pages in the list of pages."""
         root = "../" * page.path.count("/")
+        self.scripts.update(page.scripts)
         content: dict[str, Any] = page.content | {
             "page": page,
             "nav": nav,
@@ -78,8 +80,8 @@ class ReportSite:
             shutil.copyfile(source, target)
 
     def write_assets(self) -> None:
-        """Write what every page loads."""
-        for name in ASSETS:
+        """Write what the pages load."""
+        for name in (*ASSETS, *sorted(self.scripts)):
             asset = resources.files("plumbline.report").joinpath("assets", name)
             (self.folder / name).write_text(asset.read_text(encoding="utf-8"), encoding="utf-8")
 
@@ -99,8 +101,14 @@ def replace_report(out: Path, write: Callable[[Path], int]) -> int:
 
     Returns:
         What `write` returns.
+
+    Raises:
+        PlumblineError: the folder cannot be written where it is to be.
     """
     folder = out.parent.resolve()  # where a link leads: the link stays
+    parent = next(path for path in folder.parents if path.exists())
+    if not os.access(parent, os.W_OK | os.X_OK):
+        raise PlumblineError(f"{folder}: {parent} cannot be written; name another place with --out FOLDER/index.html")
     folder.parent.mkdir(parents=True, exist_ok=True)
     with temporary_files.make_folder(folder) as new_folder:
         count = write(new_folder)

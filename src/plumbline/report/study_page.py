@@ -10,10 +10,10 @@ from typing import Any
 from markupsafe import Markup
 
 from plumbline.audit.printed_html import STYLE
+from plumbline.audit.printed_tables import PrintedTables
 from plumbline.report import claims_page, markdown_page, run_comparison, run_page, study_tables
 from plumbline.report.page_frame import ReportPage
 from plumbline.report.page_table import RunLinks
-from plumbline.report.printed_tables import PrintedTables
 from plumbline.report.results_on_disk import ResultsOnDisk, RunCounts, StudyProduct
 from plumbline.report.study_front import StudyFront
 from plumbline.specs.study_config import Study

@@ -60,17 +60,20 @@ def draw_bands(rules: Sequence[StoppingRule], bank: int) -> Iterator[tuple[float
 
 def _draw_mean(rule: StoppingRule, baseline_W: np.ndarray, bank: int, rng: np.random.Generator) -> np.ndarray:
     """The mean that counts of a try that does nothing, in each world."""
-    most = len(rule.keep)
-    looks_K = np.arange(1, most + 1)
-    means_WK = rng.standard_normal((len(baseline_W), most)).cumsum(axis=1) / looks_K
-    t_WK = (means_WK - baseline_W[:, None] - rule.asked) / np.sqrt(1 / looks_K + 1 / bank)
-    kept_WK, ended_WK = t_WK >= np.asarray(rule.keep), t_WK <= np.asarray(rule.discard)
-    ended_WK |= kept_WK
-    ended_WK[:, -1] = True
-    last_W = ended_WK.argmax(axis=1)
-    worlds = np.arange(len(baseline_W))
-    mean_W = means_WK[worlds, last_W]
-    if rule.fresh:
-        fresh_W = rng.standard_normal(len(baseline_W)) / math.sqrt(rule.fresh)
-        mean_W = np.where(kept_WK[worlds, last_W], fresh_W, mean_W)
+    mean_W = np.empty_like(baseline_W)
+    # Only worlds in which the try still runs are drawn on: most end at their first looks.
+    running_R, sum_R, drawn = np.arange(len(baseline_W)), np.zeros_like(baseline_W), 0
+    for runs, (keep, discard) in enumerate(zip(rule.keep, rule.discard), start=1):
+        is_last = runs == len(rule.keep)
+        if math.isnan(keep) and math.isnan(discard) and not is_last:
+            continue
+        sum_R += rng.standard_normal(len(running_R)) * math.sqrt(runs - drawn)
+        drawn, own_R = runs, sum_R / runs
+        t_R = (own_R - baseline_W[running_R] - rule.asked) / math.sqrt(1 / runs + 1 / bank)
+        is_kept_R = t_R >= keep
+        if rule.fresh:
+            own_R[is_kept_R] = rng.standard_normal(np.count_nonzero(is_kept_R)) / math.sqrt(rule.fresh)
+        ends_R = is_kept_R | (t_R <= discard) | is_last
+        mean_W[running_R[ends_R]] = own_R[ends_R]
+        running_R, sum_R = running_R[~ends_R], sum_R[~ends_R]
     return mean_W

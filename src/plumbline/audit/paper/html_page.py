@@ -69,8 +69,8 @@ def write_html(audit: PaperAudit, not_read: Iterable[str] = ()) -> str:
     contradicting = {_find_cell(row, audit)[0] for row in audit.contradictions}
     shown = _show_tables(audit, {row["id"]: kind for row, kind in broken}, anchors)
     total = Counter[str]()
-    for table in shown.values():
-        total.update(table.counts)
+    for shown_table in shown.values():
+        total.update(shown_table.counts)
     parts.append(write_counts({kind: total[kind] for kind in MEANINGS if total[kind]}, with_meanings=True))
     folded = []
     for table in sorted(audit.tables, key=lambda table: (table.name not in contradicting, len(table.name), table.name)):

@@ -17,8 +17,8 @@ const Chart = (() => {
     return made;
   }
 
-  function button(words, act, label) {
-    const made = make("button", label ? { type: "button", "aria-label": label } : { type: "button" }, words);
+  function button(text, act, label) {
+    const made = make("button", label ? { type: "button", "aria-label": label } : { type: "button" }, text);
     made.addEventListener("click", act);
     return made;
   }
@@ -99,8 +99,8 @@ const Chart = (() => {
   // their own (kind) or a colour by their place, and may be thin (seed), or marked where they diverged.
   function draw(chart) {
     const svg = make("svg", { class: "curve", viewBox: `0 0 ${BOX.width} ${BOX.height}`, role: "img", "aria-label": `${chart.title}, over ${chart.x}`, tabindex: 0 });
-    const said = make("p", { class: "readout" }, chart.note);
-    const figure = make("figure", { class: "drawn" }, make("figcaption", {}, chart.title), svg, said);
+    const readout = make("p", { class: "readout" }, chart.note);
+    const figure = make("figure", { class: "drawn" }, make("figcaption", {}, chart.title), svg, readout);
     const steps = [...chart.lines, ...(chart.band ? [chart.band] : [])].flatMap((one) => one.steps);
     // One by one: a function does not take as many arguments as hundreds of runs have steps.
     const whole = steps.reduce(([low, high], step) => [Math.min(low, step), Math.max(high, step)], [0, 0]);
@@ -161,13 +161,13 @@ const Chart = (() => {
       if (!main || !view.x) return;
       const own = main.steps[nearest(main, step)];
       svg.querySelector(".pointer").setAttribute("d", `M${view.x(own).toFixed(1)} ${BOX.above}V${BOX.height - BOX.below}`);
-      const told = view.lines.filter((line) => !line.seed).slice(0, 6).map((line) => {
+      const readings = view.lines.filter((line) => !line.seed).slice(0, 6).map((line) => {
         const at = line.steps.indexOf(own);
         return `${line.name}: ${at < 0 || line.values[at] === null ? "no value" : line.values[at].toPrecision(4)}`;
       });
       const at = view.band ? view.band.steps.indexOf(own) : -1;
-      if (at >= 0 && view.band.low[at] !== null) told.push(`${view.band.name}: ${view.band.mean[at].toPrecision(4)} (${view.band.low[at].toPrecision(4)} to ${view.band.high[at].toPrecision(4)})`);
-      said.textContent = `${chart.x[0].toUpperCase()}${chart.x.slice(1)} ${own.toLocaleString("en")}. ${told.join("; ")}.`;
+      if (at >= 0 && view.band.low[at] !== null) readings.push(`${view.band.name}: ${view.band.mean[at].toPrecision(4)} (${view.band.low[at].toPrecision(4)} to ${view.band.high[at].toPrecision(4)})`);
+      readout.textContent = `${chart.x[0].toUpperCase()}${chart.x.slice(1)} ${own.toLocaleString("en")}. ${readings.join("; ")}.`;
     }
 
     function zoom(from, to) {
@@ -194,7 +194,7 @@ const Chart = (() => {
       svg.querySelector(".dragged")?.setAttribute("width", 0);
       if (ends && view.x(ends[1]) - view.x(ends[0]) > 8) zoom(...ends);
     });
-    svg.addEventListener("pointerleave", () => { began = null; svg.querySelector(".pointer")?.removeAttribute("d"); said.textContent = chart.note; });
+    svg.addEventListener("pointerleave", () => { began = null; svg.querySelector(".pointer")?.removeAttribute("d"); readout.textContent = chart.note; });
     svg.addEventListener("dblclick", () => zoom(...whole));
     const closer = (times) => { const [from, to] = view.range, middle = from + (to - from) * 0.75; zoom(middle - (middle - from) * times, middle + (to - middle) * times); };
     svg.addEventListener("keydown", (event) => {
@@ -301,8 +301,8 @@ const Chart = (() => {
     const data = JSON.parse(document.getElementById("overlay").textContent);
     const drawings = document.querySelector(".drawings");
     const ids = new Map(data.groups.flatMap((group) => group.runs.map((run) => [run.id, group])));
-    const asked = new URLSearchParams(location.hash.slice(1)).get("show");
-    const chosen = new Set((asked === null ? data.start : asked.split(",")).filter((id) => ids.has(id)));
+    const request = new URLSearchParams(location.hash.slice(1)).get("show");
+    const chosen = new Set((request === null ? data.start : request.split(",")).filter((id) => ids.has(id)));
     const boxes = new Map();
     const redraw = () => {
       const groups = [...new Set([...chosen].map((id) => ids.get(id)))];
@@ -333,8 +333,8 @@ const Chart = (() => {
     });
     const search = make("input", { type: "search", placeholder: "Search", "aria-label": "Search what was tried" });
     search.addEventListener("input", () => {
-      const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
-      for (const [group, item] of items) item.hidden = !words.every((word) => `${group.name} ${group.word}`.toLowerCase().includes(word));
+      const terms = search.value.toLowerCase().split(/\s+/).filter(Boolean);
+      for (const [group, item] of items) item.hidden = !terms.every((word) => `${group.name} ${group.word}`.toLowerCase().includes(word));
     });
     const none = button("None", () => { for (const group of data.groups) group.runs.forEach((run) => set(run, false)); for (const [, item] of items) item.firstChild.checked = false; redraw(); });
     form.append(make("div", { class: "tools" }, search, none), make("ul", { class: "lines" }, ...items.map((pair) => pair[1])));
@@ -347,12 +347,12 @@ const Chart = (() => {
     for (const form of document.querySelectorAll("form.overlay")) overlay(form);
     for (const figure of document.querySelectorAll("figure.progress")) {
       const table = document.getElementById(figure.dataset.table);
-      const said = figure.querySelector(".readout"), note = said.textContent;
+      const readout = figure.querySelector(".readout"), note = readout.textContent;
       const rows = () => [...table.querySelectorAll("tr")].map((row) => [...row.cells].map((cell) => cell.dataset.sort === undefined ? cell.textContent.trim() : Number(cell.dataset.sort)));
       keep(figure, figure.dataset.name, rows);
       for (const link of figure.querySelectorAll("a.try")) {
-        for (const event of ["pointerenter", "focus"]) link.addEventListener(event, () => { said.textContent = link.querySelector("title").textContent; });
-        link.addEventListener("pointerleave", () => { said.textContent = note; });
+        for (const event of ["pointerenter", "focus"]) link.addEventListener(event, () => { readout.textContent = link.querySelector("title").textContent; });
+        link.addEventListener("pointerleave", () => { readout.textContent = note; });
       }
     }
   }

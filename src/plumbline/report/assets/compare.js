@@ -29,8 +29,8 @@ function curvesOf(chosen, steps, quantity) {
 function frame(title, note, description, children, height) {
   const svg = make("svg", { class: "curve", viewBox: `0 0 ${WIDTH} ${height}`, role: "img", "aria-label": description });
   svg.append(...children);
-  const said = make("p", { class: "readout" }, note);
-  return make("figure", { class: "drawn" }, make("figcaption", {}, title), svg, said);
+  const readout = make("p", { class: "readout" }, note);
+  return make("figure", { class: "drawn" }, make("figcaption", {}, title), svg, readout);
 }
 
 // The second over the span of the first; of several seeds their mean too. less: begin with differences from the first.
@@ -79,17 +79,17 @@ function tasks(first, second) {
 }
 
 function outcome(first, second) {
-  const told = (chosen) => {
+  const describe = (chosen) => {
     const finals = finite(chosen.runs.filter((run) => run.state === "completed").map((run) => run.final));
     const gone = chosen.runs.filter((run) => run.state === "diverged").length;
     const more = gone ? `; ${gone} of ${chosen.runs.length} diverged` : "";
-    if (!finals.length) return { words: `${chosen.label}: no final validation loss${more}` };
+    if (!finals.length) return { text: `${chosen.label}: no final validation loss${more}` };
     const span = finals.length > 1 ? `, from ${Math.min(...finals).toFixed(4)} to ${Math.max(...finals).toFixed(4)} over ${finals.length} seeds` : ", one run";
-    return { mean: mean(finals), words: `${chosen.label}: ${mean(finals).toFixed(4)}${span}${more}` };
+    return { mean: mean(finals), text: `${chosen.label}: ${mean(finals).toFixed(4)}${span}${more}` };
   };
-  const [one, two] = [told(first), told(second)];
+  const [one, two] = [describe(first), describe(second)];
   const apart = one.mean === undefined || two.mean === undefined ? "" : ` Second less first: ${signed(two.mean - one.mean, 4)}.`;
-  return `Validation loss at the end. ${two.words}. ${one.words}.${apart}`;
+  return `Validation loss at the end. ${two.text}. ${one.text}.${apart}`;
 }
 
 const scaleNow = () => data.scales.find((one) => one.name === form.elements.scale.value);

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from plumbline.core.csv_text import read_rows
 from plumbline.core.errors import PlumblineError
@@ -13,43 +17,108 @@ from plumbline.report.markdown_page import make_slug
 from plumbline.report.page_frame import ReportPage
 from plumbline.report.page_table import ColumnHead, HtmlCell, PageTable, number_cell, text_cell
 from plumbline.report.workbench.change_pages import build_change_page
-from plumbline.verdict.board.board_rows import BoardRow
-from plumbline.verdict.board.project_board import RECORD, gather_rows
-from plumbline.verdict.sources.bounded_reading import list_files_below
+from plumbline.verdict.board.board_rows import TIERS, Board, BoardRow
+from plumbline.verdict.board.project_board import RECORD, gather_rows, make_project_board
+from plumbline.verdict.sources.bounded_reading import list_files_below, read_text
 
 #: What `plumbline audit` writes, and its files that a page offers.
 AUDIT, ENDINGS = "audit.csv", (".csv", ".md", ".html")
+#: What `plumbline board` writes: its numbers, and what its page needs next to it.
+BOARD, BOARD_FILES = "board.json", ("index.html", "progress.svg", "card.svg")
 
 
-def collect_pages(folder: Path, besides: Path) -> list[ReportPage]:
-    """Build the pages of what lies below a folder, the first one first; `besides`: the folder of the pages themselves.
+@dataclass(frozen=True, kw_only=True)
+class CollectedPages:
+    """The pages of a folder, the first one first, and the board of the records and verdicts in it."""
+
+    pages: Sequence[ReportPage]
+    board: Board
+
+
+def collect_pages(folder: Path, besides: Path) -> CollectedPages:
+    """Build the pages of what lies below a folder; `besides`: the folder of the pages themselves.
 
     Raises:
-        PlumblineError: nothing of it is an audit, a verdict or a record.
+        PlumblineError: nothing of it is an audit, a verdict, a record or a board.
     """
-    audits = [path for path in list_files_below(folder, (AUDIT,)) if path.name == AUDIT]
+    files = [path for path in list_files_below(folder, (AUDIT, BOARD)) if not _is_below(path, besides)]
+    audits, boards = ([path for path in files if path.name == name] for name in (AUDIT, BOARD))
     every_row, left_out = gather_rows(folder)
-    if not (every_row or audits):
+    if not (every_row or audits or boards):
         raise PlumblineError(
             f"{folder}: neither a {RECORD} nor a verdict (a page with its .json) nor an {AUDIT}, which plumbline audit "
-            "FOLDER writes, is below it"
+            f"FOLDER writes, nor a {BOARD} of plumbline board is below it"
         )
     rows = [row for row in reversed(every_row) if not _is_below(folder / row.page, besides)]
+    board = make_project_board(folder, rows[::-1], left_out)
+    of_boards = [each for path in boards if (each := _read_board(path, folder, left_out))]
     of_audits = [_build_audit(path, folder) for path in audits]
-    named = [row.page for row in rows if row.page]
-    of_rows = {page: build_change_page(folder / page, VERDICTS, name=make_slug(page)) for page in named}
+    page_names = [row.page for row in rows if row.page]
+    of_rows = {page: build_change_page(folder / page, VERDICTS, name=make_slug(page)) for page in page_names}
     content = {
         "audits": _list_audits(of_audits) if of_audits else None,
+        "boards": _list_boards(of_boards) if of_boards else None,
         "rows": _list_rows(rows, of_rows) if rows else None,
+        "board": board if rows else None,
         "left_out": left_out,
     }
     title = folder.resolve().name
-    first = ReportPage(path="index.html", title=title, template="collected.html.j2", content=content, nav="Overview")
-    return [first, *of_audits, *of_rows.values()]
+    files_of_boards = {source: target for each in of_boards for source, target in each.files.items()}
+    first = ReportPage(
+        path="index.html",
+        title=title,
+        template="collected.html.j2",
+        content=content,
+        nav="Overview",
+        files=files_of_boards,
+    )
+    return CollectedPages(pages=[first, *of_audits, *of_rows.values()], board=board)
 
 
 def _is_below(path: Path, folder: Path) -> bool:
     return path.resolve().is_relative_to(folder.resolve())
+
+
+@dataclass(frozen=True, kw_only=True)
+class _CopiedBoard:
+    """A board that `plumbline board` wrote: its title, how far its records were checked, and its files' copies."""
+
+    title: str
+    tiers: dict[str, int]
+    href: str
+    files: dict[Path, str]
+
+
+def _read_board(path: Path, folder: Path, left_out: list[str]) -> _CopiedBoard | None:
+    """Read a board; None of what is none, which `left_out` then names."""
+    target = f"files/boards/{make_slug(str(path.relative_to(folder)))}"
+    sources = [path, *(path.with_name(name) for name in BOARD_FILES)]
+    try:
+        read: Any = json.loads(read_text(path))
+        tiers: dict[str, int] = {tier: int(read["tiers"][tier]) for tier in TIERS}
+        return _CopiedBoard(
+            title=str(read["title"]),
+            tiers=tiers,
+            href=f"{target}/index.html",
+            files={source: f"{target}/{source.name}" for source in sources if source.is_file()},
+        )
+    except (ValueError, KeyError, TypeError, RecursionError, PlumblineError):
+        left_out.append(f"{path.relative_to(folder)} cannot be read as a board.")
+        return None
+
+
+def _list_boards(boards: Sequence[_CopiedBoard]) -> PageTable:
+    heads = [ColumnHead(text="board"), *(ColumnHead(text=tier, numeric=True) for tier in TIERS)]
+    rows = [
+        [
+            text_cell(board.title, href=board.href if board.href in board.files.values() else ""),
+            *(number_cell(count, str(count)) for count in board.tiers.values()),
+        ]
+        for board in boards
+    ]
+    return PageTable(
+        id="boards", title="Boards of records, and how far each record was checked.", heads=heads, rows=rows
+    )
 
 
 def _build_audit(path: Path, folder: Path) -> ReportPage:

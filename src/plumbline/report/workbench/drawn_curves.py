@@ -56,11 +56,11 @@ class DrawnCurves:
             TrainingCurveLine(name=f"c{place % COLOURS}", points=curve.points)
             for place, curve in enumerate(self.curves)
         ]
-        every = [*(step for curve in self.curves for step, _ in curve.points), *(span[0] for span in spans)]
+        steps = [*(step for curve in self.curves for step, _ in curve.points), *(span[0] for span in spans)]
         return TrainingCurvePicture(
             title=self.title,
             lines=lines,
-            steps=max(every, default=0.0),
+            steps=max(steps, default=0.0),
             description=f"{self.title}, over steps",
             band=Band(spans) if len(self.baseline_curves) > 1 else None,
         ).svg()

@@ -19,8 +19,8 @@ BYTES, POINTS, FEWEST, MOST = 2**23, 60, 3, 4
 LAST_STEP, LARGEST = 1e15, 1e300
 #: Where in training a line is; a step counts before an epoch.
 _STEPS = tuple(
-    re.compile(rf"(?<![A-Za-z])(?:{words})[\"'\]]?\s*[:=#|\[(]?\s*([0-9][0-9,_]*(?:\.[0-9]+)?)", re.IGNORECASE)
-    for words in (r"(?:global[ _])?steps?|iter(?:ation)?s?|iter_num|updates?|batch(?:es)?|s", r"epochs?|ep")
+    re.compile(rf"(?<![A-Za-z])(?:{pattern})[\"'\]]?\s*[:=#|\[(]?\s*([0-9][0-9,_]*(?:\.[0-9]+)?)", re.IGNORECASE)
+    for pattern in (r"(?:global[ _])?steps?|iter(?:ation)?s?|iter_num|updates?|batch(?:es)?|s", r"epochs?|ep")
 )
 
 Point = tuple[float, float]
@@ -49,19 +49,19 @@ def read_curves(log: Path, called: str = "") -> dict[str, list[Point]]:
 
 def average_points(points: Sequence[Point], most: int = POINTS) -> list[Point]:
     """Bring a curve to at most `most` points: the mean of each of equal stretches, at its last step."""
-    every = math.ceil(len(points) / most)
-    parts = [points[first : first + every] for first in range(0, len(points), every or 1)]
+    stride = math.ceil(len(points) / most)
+    parts = [points[first : first + stride] for first in range(0, len(points), stride or 1)]
     return [(part[-1][0], fmean(value for _, value in part)) for part in parts]
 
 
 def span_curves(curves: Iterable[Sequence[Point]]) -> list[tuple[float, float, float, float]]:
     """The lowest, the mean and the highest value at each step that all curves of the most frequent length have."""
-    listed = [list(curve) for curve in curves if curve]
-    if not listed:
+    nonempty = [list(curve) for curve in curves if curve]
+    if not nonempty:
         return []
-    grids = [tuple(step for step, _ in curve) for curve in listed]
+    grids = [tuple(step for step, _ in curve) for curve in nonempty]
     grid = max(grids, key=grids.count)
-    same = [curve for curve, own in zip(listed, grids) if own == grid]
+    same = [curve for curve, own in zip(nonempty, grids) if own == grid]
     columns = [[curve[place][1] for curve in same] for place in range(len(grid))]
     return [(step, min(column), fmean(column), max(column)) for step, column in zip(grid, columns)]
 

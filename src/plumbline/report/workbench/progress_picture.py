@@ -84,10 +84,10 @@ class TriesOverTime:
         """The stretches, one after the other."""
         ends, beside = list[int](), set[str]()
         for place, each in enumerate(self.changes, start=1):
-            own = {run.run_id for run in each.baseline_runs} if each.kind == "try" else set()
-            if own and beside and not own & beside and place - 1 not in ends:
+            baseline_ids = {run.run_id for run in each.baseline_runs} if each.kind == "try" else set()
+            if baseline_ids and beside and not baseline_ids & beside and place - 1 not in ends:
                 ends.append(place - 1)  # a baseline that was chosen, or of another machine
-            beside = own or beside
+            beside = baseline_ids or beside
             ends += [place] if each.moves_baseline else []
         stretches = []
         for first, last in zip([1, *(place + 1 for place in ends)], [*ends, len(self.changes)]):
@@ -142,21 +142,21 @@ class TriesOverTime:
     def describe(self) -> str:
         """State what the picture shows."""
         counts = Counter(each.word for each in self.changes if each.kind != "claim")
-        listed = ", ".join(f"{count} {word}" for word, count in counts.most_common())
-        words = [f"{format_count(counts.total(), 'try', 'tries')}: {listed}."]
+        verdict_counts = ", ".join(f"{count} {word}" for word, count in counts.most_common())
+        sentences = [f"{format_count(counts.total(), 'try', 'tries')}: {verdict_counts}."]
         start, end = self.stretches[0].baseline, self.levels[-1]
         if start is not None and end is not None and end != start:
             before, now = (format_value(value, self.sigma) for value in (start, end))
-            words.append(f"What is kept went from {before} to {now} in {self.changes[0].metric}.")
+            sentences.append(f"What is kept went from {before} to {now} in {self.changes[0].metric}.")
         if self.bands:
             kept = sum(each.verdict.is_kept for each in self.beyond)
-            words.append(
+            sentences.append(
                 "Grey is what luck alone gives: between two keeps, the best of so many means of changes that do "
                 "nothing, run by the same rule, lies beyond it in one case of twenty. "
                 f"Beyond it {'lies' if len(self.beyond) == 1 else 'lie'} {len(self.beyond) or 'none'} of "
                 f"{format_count(sum(map(len, self.bands)), 'mean')}, {kept or 'none'} of them kept."
             )
-        return " ".join(words)
+        return " ".join(sentences)
 
     def lay_out(self) -> dict[str, Any]:
         """What the template draws."""
@@ -168,12 +168,12 @@ class TriesOverTime:
         def y(value: float) -> float:
             return round(BOTTOM - axis.share(value) * (BOTTOM - TOP), 1)
 
-        known = any(value is not None for value in (*self.levels, *(each.value for each in self.changes)))
+        has_values = any(value is not None for value in (*self.levels, *(each.value for each in self.changes)))
         marks, names, end = [], 0, len(self.changes) + 0.5
         for place, (change, page) in enumerate(zip(self.changes, self.pages), start=1):
             marks.append(self._mark(change, page, x(place), axis, y))
             names += marks[-1]["kind"] == "kept"
-        every = max(1, round(last / 8 / 5) * 5 if last > 20 else math.ceil(last / 8))
+        stride = max(1, round(last / 8 / 5) * 5 if last > 20 else math.ceil(last / 8))
         return {
             "width": WIDTH,
             "height": HEIGHT,
@@ -184,8 +184,8 @@ class TriesOverTime:
             "y_label": f"{self.changes[0].metric}, mean of a try's runs ({'higher' if self.sign > 0 else 'lower'} is "
             "better)",
             "x_label": "tries, in their order",
-            "ticks": [(y(tick), axis.label(tick)) for tick in axis.ticks if known and TOP <= y(tick) <= BOTTOM],
-            "places": [(x(each), each) for each in range(1, len(self.changes) + 1) if each == 1 or each % every == 0],
+            "ticks": [(y(tick), axis.label(tick)) for tick in axis.ticks if has_values and TOP <= y(tick) <= BOTTOM],
+            "places": [(x(each), each) for each in range(1, len(self.changes) + 1) if each == 1 or each % stride == 0],
             "band": "".join(_draw_band(band, x, y) for band in self.bands),
             "kept": _draw_steps(
                 [(x(at), y(level)) for at, level in enumerate(self.levels, 1) if level is not None], x(end)
@@ -197,12 +197,12 @@ class TriesOverTime:
 
     def _running_best(self) -> list[tuple[int, float]]:
         """The best mean so far after each that has one, whether or not it was kept."""
-        best, listed = -math.inf, []
+        best, points = -math.inf, []
         for place, each in enumerate(self.changes, start=1):
             if each.value is not None and each.kind != "claim":
                 best = max(best, self.sign * each.value)
-                listed.append((place, self.sign * best))
-        return listed
+                points.append((place, self.sign * best))
+        return points
 
     def _choose_axis(self) -> Axis:
         """An axis of what is near to the baseline of its time, or better."""
@@ -223,7 +223,7 @@ class TriesOverTime:
         value, kind = change.value, _MARKS.get(change.verdict, "open")
         inside = value is not None and axis.low <= value <= axis.high
         height = y(value) if value is not None else (BOTTOM if self.sign > 0 else TOP)
-        said = "no value" if value is None else f"mean of {change.counted_runs}: {format_value(value, self.sigma)}"
+        mean = "no value" if value is None else f"mean of {change.counted_runs}: {format_value(value, self.sigma)}"
         gain = "" if change.gain is None else f", gain {format_value(change.gain, self.sigma)}"
         return {
             "x": x,
@@ -232,23 +232,26 @@ class TriesOverTime:
             "shape": "square" if change.kind == "screen" else "cross" if value is None else "dot",
             "beyond": value is not None and not inside,
             "href": page,
-            "says": f"{change.title}: {change.word}; {said}{gain}",
+            "says": f"{change.title}: {change.word}; {mean}{gain}",
             "name": shorten(change.title, 22),
             "anchor": "end" if x > (LEFT + RIGHT) / 2 else "start",
         }
 
 
 def _draw_band(band: Sequence[LuckBand], x: Callable[[float], float], y: Callable[[float], float]) -> str:
-    """A stair for each end, from half a place before the first to half a place after the last."""
-    ends = [(x(each.place - 0.5), x(each.place + 0.5), y(each.near), y(each.far)) for each in band]
-    upper = [f"{at} {near}" for left, right, near, _ in ends for at in (left, right)]
-    lower = [f"{at} {far}" for left, right, _, far in reversed(ends) for at in (right, left)]
+    """A stair for each end, from half a place before the first to half a place after the last: what crashed or is a
+    claim adds nothing to luck, and the stair stays over it.
+    """
+    starts = [each.place - 0.5 for each in band]
+    ends = [(x(left), x(right), each) for left, right, each in zip(starts, [*starts[1:], band[-1].place + 0.5], band)]
+    upper = [f"{at} {y(each.near)}" for left, right, each in ends for at in (left, right)]
+    lower = [f"{at} {y(each.far)}" for left, right, each in reversed(ends) for at in (right, left)]
     return "M" + "L".join([*upper, *lower]) + "Z"
 
 
 def _draw_steps(points: Sequence[tuple[float, float]], end: float) -> str:
     """A line that stays until the next point, and at last until `end`."""
-    drawn = ""
+    path = ""
     for x, y in points:
-        drawn += f"H{x}V{y}" if drawn else f"M{x} {y}"
-    return drawn + (f"H{end}" if drawn else "")
+        path += f"H{x}V{y}" if path else f"M{x} {y}"
+    return path + (f"H{end}" if path else "")

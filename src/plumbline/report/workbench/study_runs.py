@@ -27,12 +27,12 @@ def gather_study_runs(results: ResultsOnDisk, changes: Sequence[TriedChange]) ->
         key = str(outcome.get("run_id", "")) if isinstance(outcome, dict) else ""
         if key in uses and key not in runs:
             change = uses[key][-1]
-            own = next((run for run in change.runs if run.run_id == key), None)
-            made = own or next(run for run in change.baseline_runs if run.run_id == key)
+            own_run = next((run for run in change.runs if run.run_id == key), None)
+            run = own_run or next(run for run in change.baseline_runs if run.run_id == key)
             on_disk = results.run(path.parent.relative_to(folder).as_posix())
             runs[key] = MadeRun(
-                run=made,
-                title=change.title if own else change.baseline,
+                run=run,
+                title=change.title if own_run else change.baseline,
                 page=on_disk.page,
                 curves=_read_curves(on_disk),
                 changes=uses[key],

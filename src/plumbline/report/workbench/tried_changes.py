@@ -17,6 +17,7 @@ from plumbline.verdict.decision.experiment import BASELINE, ArmRun, Decision, re
 from plumbline.verdict.ledger import BUDGETS, SCREEN
 from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.screen import screen_page
+from plumbline.verdict.screen.screen_effects import INTERVAL
 from plumbline.verdict.screen.screen_runs import FRESH
 
 
@@ -134,7 +135,7 @@ def pool_noise(changes: Iterable[TriedChange]) -> SigmaEstimate:
 def _read_try(path: Path) -> TriedChange:
     decision = read_decision(path.with_suffix(".json"))
     terms, estimate = decision.terms, decision.estimate
-    every = (*decision.runs, *decision.fresh)
+    all_runs = (*decision.runs, *decision.fresh)
     counted = decision.fresh_values or decision.candidate_values
     finite = {name: _none_unless_finite(getattr(estimate, name, None)) for name in ("median", "low", "high")}
     return TriedChange(
@@ -147,9 +148,9 @@ def _read_try(path: Path) -> TriedChange:
         metric=terms.metric,
         higher=terms.higher,
         series=(terms.trainer, terms.metric, terms.budget, str(decision.asked.get("trainer", ""))),
-        runs=tuple(run for run in every if run.arm != BASELINE),
+        runs=tuple(run for run in all_runs if run.arm != BASELINE),
         baseline=write_name(terms.baseline),
-        baseline_runs=tuple(run for run in every if run.arm == BASELINE),
+        baseline_runs=tuple(run for run in all_runs if run.arm == BASELINE),
         value=fmean(counted) if counted else None,
         counted_runs=len(counted),
         keep=decision.boundary.keep,
@@ -172,7 +173,7 @@ def _choose_gain(decision: Decision, estimated: float | None) -> float | None:
 
 def _read_budgets(path: Path) -> TriedChange:
     decision = budget_page.read(path.with_suffix(".json"))
-    terms, every = decision.terms, [run for each in decision.at_budgets for run in each.runs]
+    terms, all_runs = decision.terms, [run for each in decision.at_budgets for run in each.runs]
     return TriedChange(
         path=path,
         title=write_name(terms.candidate),
@@ -183,9 +184,9 @@ def _read_budgets(path: Path) -> TriedChange:
         metric=terms.metric,
         higher=terms.higher,
         series=(terms.trainer, terms.metric, *terms.budgets),
-        runs=tuple(run for run in every if run.arm != BASELINE),
+        runs=tuple(run for run in all_runs if run.arm != BASELINE),
         baseline=write_name(terms.baseline),
-        baseline_runs=tuple(run for run in every if run.arm == BASELINE),
+        baseline_runs=tuple(run for run in all_runs if run.arm == BASELINE),
     )
 
 
@@ -200,7 +201,7 @@ def _read_screen(path: Path) -> TriedChange:
         else:
             (of_set if changed else of_baseline).append(each.run)
     values, gain = _values(of_set), decision.confirmation
-    low, high = gain.interval(1 - 2 * terms.alpha) if gain else (None, None)
+    low, high = gain.interval(INTERVAL) if gain else (None, None)
     return TriedChange(
         path=path,
         title=f"screen of {len(decision.design.factors)} ideas",

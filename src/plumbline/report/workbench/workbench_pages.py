@@ -99,12 +99,12 @@ class Workbench:
             (self.changes[at].title, f"../{link_to(self.changes[at])}") if 0 <= at < len(self.changes) else None
             for at in (place - 1, place + 1)
         ]
-        made = [self.runs[run.run_id] for run in change.runs if run.run_id in self.runs]
-        drawn = [run.run.run_id for run in made if run.curves]
+        made_runs = [self.runs[run.run_id] for run in change.runs if run.run_id in self.runs]
+        run_ids = [run.run.run_id for run in made_runs if run.curves]
         return ChangeRuns(
             grid=self._build_run_table(change),
-            charts=self._draw_change(change, made),
-            compare=f"../compare.html#show={','.join(drawn)}" if drawn else "",
+            charts=self._draw_change(change, made_runs),
+            compare=f"../compare.html#show={','.join(run_ids)}" if run_ids else "",
             before=neighbours[0],
             after=neighbours[1],
         )
@@ -197,7 +197,7 @@ class Workbench:
             "facts": [(name, value) for name, value in facts if value],
             "tried": [(each.title, f"../{link_to(each)}", each.word, WORDS[each.verdict][1]) for each in made.changes],
             "tail": "\n".join(result.tail) if result else "",
-            "remarks": [said for said in (*run.remarks, run.why, made.unreadable) if said],
+            "remarks": [remark for remark in (*run.remarks, run.why, made.unreadable) if remark],
         }
         return ReportPage(
             path=made.page, title=made.label, template="workbench_run.html.j2", content=content, scripts=SCRIPTS
@@ -208,8 +208,8 @@ class Workbench:
         with_curves = [made for made in self.runs.values() if made.curves]
         groups: dict[str, dict[str, Any]] = {}
         for made in reversed(with_curves):
-            own = [each for each in made.changes if made.run.run_id in {run.run_id for run in each.runs}]
-            word = own[-1].word if own else ""
+            changes = [each for each in made.changes if made.run.run_id in {run.run_id for run in each.runs}]
+            word = changes[-1].word if changes else ""
             group = groups.setdefault(made.title, {"name": made.title, "word": word, "runs": []})
             of_run = {"id": made.run.run_id, "name": made.label, "short": f"seed {made.run.seed}", "href": made.page}
             group["runs"].append(of_run)

@@ -13,6 +13,8 @@ from plumbline.report.workbench.collected_pages import collect_pages
 from plumbline.report.workbench.folder_runs import gather_runs
 from plumbline.report.workbench.tried_changes import gather_changes
 from plumbline.report.workbench.workbench_pages import Workbench
+from plumbline.verdict.board.board_page import write_numbers
+from plumbline.verdict.board.board_rows import Board
 from plumbline.verdict.own_trainer.folder import Folder
 
 #: Seconds between two looks at what is new.
@@ -38,15 +40,18 @@ def write_collected(folder: Path, out: Path) -> int:
     Returns:
         How many pages there are.
     """
-    return _write(folder.resolve().name, collect_pages(folder, out.parent), out)
+    collected = collect_pages(folder, out.parent)
+    return _write(folder.resolve().name, collected.pages, out, collected.board)
 
 
-def _write(name: str, pages: Sequence[ReportPage], out: Path) -> int:
+def _write(name: str, pages: Sequence[ReportPage], out: Path, board: Board | None = None) -> int:
     def write(new: Path) -> int:
         site = ReportSite(folder=new, name=name)
         for page in pages:
             site.write(page, [each for each in pages if each.nav])
         site.write_assets()
+        if board and board.rows:
+            write_numbers(board, new)
         return len(pages)
 
     return replace_report(out, write)

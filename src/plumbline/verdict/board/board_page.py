@@ -36,13 +36,20 @@ LEFT, RIGHT, TOP, HEIGHT = 76, 684, 56, 300
 def write_board(board: Board, folder: Path) -> list[Path]:
     """Write the page, its pictures and its numbers; the page last, so that what it refers to is there."""
     make_folder(folder)
-    files = [folder / name for name in ("board.json", "progress.svg", "card.svg", "index.html")]
-    atomic_write_json(files[0], board_to_json(board))
-    atomic_write_text(files[1], draw_progress(board))
-    atomic_write_text(files[2], draw_card(board))
-    atomic_write_text(files[3], write_html(board))
-    fingerprint_file.write(files[3], "", companions=files[:3], rows=len(board.rows))
-    return files
+    files, progress, page = write_numbers(board, folder), folder / "progress.svg", folder / "index.html"
+    files.insert(1, progress)
+    atomic_write_text(progress, draw_progress(board))
+    atomic_write_text(page, write_html(board))
+    fingerprint_file.write(page, "", companions=files, rows=len(board.rows))
+    return [*files, page]
+
+
+def write_numbers(board: Board, folder: Path) -> list[Path]:
+    """Write every number of a board, and its card."""
+    numbers, card = folder / "board.json", folder / "card.svg"
+    atomic_write_json(numbers, board_to_json(board))
+    atomic_write_text(card, draw_card(board))
+    return [numbers, card]
 
 
 def write_html(board: Board) -> str:

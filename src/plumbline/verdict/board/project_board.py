@@ -12,7 +12,7 @@ import lzma
 import math
 import os
 import tarfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +46,11 @@ def read_project_board(folder: Path) -> Board:
             f"{folder}: neither a {RECORD} nor a verdict (a page with its .json) is below it; the records of another "
             "community are read with --rules"
         )
+    return make_project_board(folder, rows, left_out)
+
+
+def make_project_board(folder: Path, rows: Sequence[BoardRow], left_out: Sequence[str]) -> Board:
+    """Make the board of a folder's rows, the newest last."""
     return Board(
         title=f"Records and verdicts of {folder.resolve().name}",
         headline="what",

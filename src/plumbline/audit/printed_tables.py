@@ -30,7 +30,6 @@ from plumbline.audit.printed_html import (
 from plumbline.core import fingerprint_file
 from plumbline.core.csv_text import read_rows
 from plumbline.published.printed_numbers import PrintedNumbers
-from plumbline.report.markdown_page import make_slug
 
 #: The file of numbers that stand in no table, and its columns that are shown.
 PROSE, PROSE_COLUMNS = "prose", ("id", "printed", "source")
@@ -61,7 +60,7 @@ class PrintedTables:
         """Each table: its id in the page, its name, and its HTML."""
         shown = {name: self._show(name) for name in self._names}
         return [
-            (make_slug(table.name), table.name, Markup(self._write(name, table)))
+            (_make_id(table.name), table.name, Markup(self._write(name, table)))
             for name, table in shown.items()
             if table.counts
         ]
@@ -131,7 +130,7 @@ class PrintedTables:
     def _number(self, cell: str, text: str) -> ShownNumber:
         kind = self._judge(cell)
         checks = self._checks[cell] if kind not in ("", READ, UNCHECKED) else []
-        anchor = make_slug(cell) if kind not in ("", READ, UNCHECKED, HOLDS) else ""
+        anchor = _make_id(cell) if kind not in ("", READ, UNCHECKED, HOLDS) else ""
         return ShownNumber(text=text, kind=kind, checks=describe_checks(checks), anchor=anchor)
 
     def _write(self, name: str, table: ShownTable) -> str:
@@ -142,12 +141,16 @@ class PrintedTables:
                 continue
             for row in rows:
                 if (kind := judge_row(row)) != HOLDS:
-                    anchor = make_slug(cell)
+                    anchor = _make_id(cell)
                     rest = f"<small>{write_text(row['source'])}; <code>{write_text(row['id'])}</code></small>"
                     remarks.append(write_remark(kind, row, anchor, rest, is_first=anchor not in anchors))
                     anchors.add(anchor)
         listed = f"<ul>{''.join(remarks)}</ul>" if remarks else ""
         return f"{write_counts(table.counts)}{write_table(table)}{listed}"
+
+
+def _make_id(name: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
 
 
 def _find_spread(column: str, columns: Sequence[str]) -> str | None:

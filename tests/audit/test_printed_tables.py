@@ -10,8 +10,8 @@ import pytest
 from plumbline.audit import audit_csv
 from plumbline.audit.coverage import list_printed_cells
 from plumbline.audit.printed_html import CONTRADICTS, HOLDS, LIKELY, READ, UNCHECKED, judge_row
+from plumbline.audit.printed_tables import PrintedTables
 from plumbline.core import fingerprint_file
-from plumbline.report.printed_tables import PrintedTables
 from plumbline.specs.yaml_files import ROOT
 
 STUDIES = ("key_norms", "premature", "quack", "query_free", "transfer")
