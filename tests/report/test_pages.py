@@ -138,7 +138,7 @@ def test_a_cell_is_marked_by_its_noise_and_opens_its_runs(read: dict[str, Read])
     assert entry.count("softpick.s42") == 1 and entry.count("baseline.s4") == 3
     assert "the printed number: " in study.text, "a legend with counts"
     categories = study.text.partition('id="table-table1"')[2].partition("</table>")[0]
-    assert categories.count('<td class=" within">') >= 20 and "unknown" not in categories, "computed, and as printed"
+    assert categories.count('<td class="within">') >= 20 and "unknown" not in categories, "computed, and as printed"
 
 
 def test_study_of_which_nothing_is_made_says_what_would_make_it(read: dict[str, Read]) -> None:
