@@ -34,8 +34,8 @@ def pages(project: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def chromium() -> Iterator[headless_browser.Browser]:
-    """A headless Chromium.
+def shared_chromium() -> Iterator[headless_browser.Browser]:
+    """A headless Chromium for all tests.
 
     PLUMBLINE_REQUIRE_BROWSER=1 makes an error of what is otherwise a reason to skip, and lets Debian's package be
     installed: nobody who just runs the tests finds a browser on their machine afterwards.
@@ -48,6 +48,14 @@ def chromium() -> Iterator[headless_browser.Browser]:
     opened = headless_browser.Browser(program)
     yield opened
     opened.close()
+
+
+@pytest.fixture
+def chromium(shared_chromium: headless_browser.Browser) -> headless_browser.Browser:
+    """The browser, which has heard and asked for nothing yet: another test's pages are not this one's."""
+    shared_chromium.complaints.clear()
+    shared_chromium.requests.clear()
+    return shared_chromium
 
 
 def _install() -> None:

@@ -446,8 +446,6 @@ class TestBrowser:
 
     @pytest.fixture(autouse=True)
     def quiet(self, chromium: Browser, pages: Path) -> Iterator[None]:
-        chromium.complaints.clear()
-        chromium.requests.clear()
         yield
         assert chromium.complaints == []
         assert [url for url in chromium.requests if not url.startswith(("data:", "about:", pages.as_uri()))] == []
