@@ -69,8 +69,8 @@ def test_files_and_folders_are_there(texts: dict[str, str], code: str) -> None:
     file_names |= {
         (file, name) for file, text in texts.items() if "tests/" not in file for name in ROOTED.findall(text)
     }
-    tree = texts["docs/targets.md"].partition("## Where things are")[2].partition("\n##")[0]
-    file_names |= {("docs/targets.md", name) for name in re.findall(r"(?<![\w/>])[\w/-]+/(?=\s)", tree)}
+    tree = texts["CONTRIBUTING.md"].partition("## Where things are")[2].partition("\n##")[0]
+    file_names |= {("CONTRIBUTING.md", name) for name in re.findall(r"(?<![\w/>])[\w/-]+/(?=\s)", tree)}
     gone = {(file, name) for file, name in file_names if name.rstrip("/") not in there and not OWN.search(name)}
     assert gone == set()
 
@@ -118,7 +118,7 @@ def test_a_package_lists_all_of_its_files_or_none(texts: dict[str, str]) -> None
 
 
 def test_the_list_of_packages_is_the_contract(repository: Path) -> None:
-    listed = (repository / "docs/targets.md").read_text(encoding="utf-8").partition("\nsrc/plumbline/")[2]
+    listed = (repository / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("\nsrc/plumbline/")[2]
     rows = re.findall(r"^  ((?:\w+/ +)+)", listed.partition("```")[0], re.MULTILINE)
     folders = [layer for layer in reversed(rooms.order()) if (repository / "src/plumbline" / layer).is_dir()]
     assert " ".join(rows).replace("/", "").split() == folders

@@ -47,7 +47,7 @@ def list_written_pages(repository: Path) -> list[Path]:
         "docs/**/*.md",
         "*/README.md",
         "config/tasks/README.md",
-        "studies/*/README.md",
+        "studies/*/*.md",
         "examples/*/README.md",
     )
     return sorted({page for pattern in patterns for page in repository.glob(pattern)})

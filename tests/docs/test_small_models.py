@@ -34,7 +34,7 @@ def pictures(repository: Path) -> ModuleType:
 
 
 def test_the_page_quotes_the_table(repository: Path, pictures: ModuleType) -> None:
-    page = (repository / "docs/small-models.md").read_text(encoding="utf-8")
+    page = (repository / "studies/transfer/small_models.md").read_text(encoding="utf-8")
     table = archive.read_file(pictures.RECORD / "bundle.tar.xz", f"{TABLE}.md").decode()
     quoted = re.findall(r"^> (.+)$", page, re.MULTILINE)
     assert len(quoted) == 6 and all(line in table.splitlines() for line in quoted)
@@ -51,7 +51,7 @@ def test_the_page_shows_its_picture_in_light_and_dark(repository: Path) -> None:
 
 
 def test_the_pages_other_numbers_are_the_records(repository: Path, pictures: ModuleType) -> None:
-    page = " ".join((repository / "docs/small-models.md").read_text(encoding="utf-8").split())
+    page = " ".join((repository / "studies/transfer/small_models.md").read_text(encoding="utf-8").split())
 
     def read_frame(name: str) -> pd.DataFrame:
         text = archive.read_file(pictures.RECORD / "bundle.tar.xz", f"results/evening/transfer/{name}.csv").decode()
@@ -87,16 +87,19 @@ def test_the_table_of_the_study_is_the_records(repository: Path, pictures: Modul
 
 @pytest.mark.parametrize("study", ["key_norms", "premature", "quack", "query_free", "transfer"])
 def test_a_kept_verdict_is_a_records(repository: Path, study: str) -> None:
-    """The table that the page reads is a record's, byte for byte; without one nothing was run."""
-    kept, small = repository / "studies" / study / small_models.TABLE, small_file.load_small(study)
-    if not kept.exists():
+    """The table that the pages read, and the picture that they show, are a record's, byte for byte; without a table
+    nothing was run."""
+    folder, small = repository / "studies" / study, small_file.load_small(study)
+    if not (folder / small_models.TABLE).exists():
         assert set(small_models.list_verdicts(small, repository).values()) == {small_models.NOT_RUN}
-        return
-    tables = []
-    for record in repository.glob("records/evening-*/bundle.tar.xz"):
-        with contextlib.suppress(PlumblineError):  # it has no such table
-            tables.append(archive.read_file(record, f"results/evening/{study}/small.csv"))
-    assert kept.read_bytes() in tables, f"{kept} is of no record's runs"
+    for name in (small_models.TABLE, small_models.PICTURE):
+        if not (folder / name).exists():
+            continue
+        kept = []
+        for record in repository.glob("records/evening-*/bundle.tar.xz"):
+            with contextlib.suppress(PlumblineError):  # it has no such file
+                kept.append(archive.read_file(record, f"results/evening/{study}/{name}"))
+        assert (folder / name).read_bytes() in kept, f"{folder / name} is of no record's runs"
 
 
 def test_ls_methods_says_by_how_much() -> None:

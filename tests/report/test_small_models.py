@@ -87,15 +87,48 @@ def test_tuned_methods_are_the_resolved_and_five_others() -> None:
     assert len(methods) == 12 and set(resolved[resolved].index) <= methods and int(resolved.sum()) == 7
 
 
-def test_the_page_lists_what_the_files_state(tmp_path: Path) -> None:
-    page = (ROOT / small_models.PAGE).read_text(encoding="utf-8")
-    section = small_models.describe_studies(tmp_path / "counts.json")
-    assert small_models.replace_section(page, section) == page, "python -m plumbline.report.small_models --write"
+def test_the_pages_list_what_the_files_state(tmp_path: Path) -> None:
+    sections = small_models.describe_studies(tmp_path / "counts.json")
+    assert len(sections) == 6
+    for path, section in sections.items():
+        page = path.read_text(encoding="utf-8")
+        assert small_models.replace_section(page, section, path) == page, (
+            "python -m plumbline.report.small_models --write"
+        )
+
+
+def test_each_statement_is_on_both_pages(tmp_path: Path) -> None:
+    """The page of all has its sentence and verdict words by size; the study's own its statistic and what speaks
+    against it, and what is not asked with the reason."""
+    sections = small_models.describe_studies(tmp_path / "counts.json")
+    small = small_file.load_small("quack")
+    own = " ".join(sections[ROOT / "studies/quack/small_models.md"].split())
+    rows = [line for line in sections[ROOT / small_models.PAGE].splitlines() if line.startswith("| [quack](")]
+    assert len(rows) == len(small.statements)
+    for statement, row in zip(small.statements, rows, strict=True):
+        assert statement.idea.removesuffix(".") in row
+        assert all(small.sizes[size].label in row for size in statement.sizes)
+        assert f"{statement.statistic[1:]}: " in own and f"Against it: {statement.counts_against}." in own
+    assert all(" ".join(each.why.split()) in own for each in small.not_asked)
+    assert "1.04B MHA and 1.00B MLA parameters" in own
+
+
+def test_a_kept_picture_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(small_models.study_folders, "folder", lambda study, root: tmp_path)
+    assert "results/evening/quack/small_gains.png" in small_models.describe_picture("quack", ROOT)
+    (tmp_path / small_models.PICTURE).write_text("<svg/>")
+    assert small_models.describe_picture("quack", ROOT).endswith("](small_gains.svg)")
 
 
 def test_a_page_without_its_marks_is_refused() -> None:
     with pytest.raises(PlumblineError, match=r"docs/small-models.md: .*small_models --write"):
-        small_models.replace_section("# A page\n", "text")
+        small_models.replace_section("# A page\n", "text", small_models.PAGE)
+
+
+def test_a_study_without_a_page_gets_one(tmp_path: Path) -> None:
+    path = tmp_path / "cooler" / small_models.STUDY_PAGE
+    page = small_models.replace_section(small_models.read_page(path), "said", path)
+    assert page.startswith("# What small models say of cooler\n") and "\n\nsaid\n\n" in page
 
 
 def test_power_is_of_the_stated_noise() -> None:

@@ -17,7 +17,15 @@ from tests.workflow.project_copy import Project
 
 pytestmark = pytest.mark.workflow
 
-PAGES = ("README.md", "CONTRIBUTING.md", "docs/**/*.md", "examples/**/README.md", "records/*.md", "*/README.md")
+PAGES = (
+    "README.md",
+    "CONTRIBUTING.md",
+    "docs/**/*.md",
+    "studies/*/small_models.md",
+    "examples/**/README.md",
+    "records/*.md",
+    "*/README.md",
+)
 
 BARE = "../gpu_check/test_bare_machine.py::test_a_rehearsal_from_the_bundle_survives_three_kills"
 BEFORE = "test_preflight.py::test_what_docs_say_to_do_before_a_run_on_a_cluster"

@@ -1,9 +1,9 @@
-"""Lists what each study states of small models before their runs, with the power of every test, the hours, and what
-the runs said.
+"""Says what each study states of small models before their runs, with the power of every test, the hours, and what
+the runs said: one page of all studies, and one beside each study.
 
-Without an option the section of docs/small-models.md is printed. A statement's noise is that of kept runs; where none
-is known, the gain that would be seen is in sigma. Verdicts are those of the study's small.csv, the table
-of a kept record; without one nothing was run.
+Without an option the pages' sections are printed. A statement's noise is that of kept runs; where none is known, the
+gain that would be seen is in sigma. Verdicts are those of the study's small.csv, the table of a kept record; without
+one nothing was run.
 """
 
 from __future__ import annotations
@@ -28,12 +28,13 @@ from plumbline.specs.yaml_files import ROOT
 from plumbline.stats import stated_power
 from plumbline.verdict.small_models.statement_gains import NOT_RUN
 
-#: The page, and what begins and ends the section that is written here.
+#: The page of all studies, that of one in its folder, and what begins and ends the section that is written here.
 PAGE = Path("docs/small-models.md")
+STUDY_PAGE = "small_models.md"
 BEGIN = "<!-- begin: python -m plumbline.report.small_models --write -->"
 END = "<!-- end -->"
-#: Of a study's folder: the table `small` of the record that is kept of its runs.
-TABLE = "small.csv"
+#: Of a study's folder: the table and the figure of the record that is kept of its runs.
+TABLE, PICTURE = "small.csv", "small_gains.svg"
 #: Hours are those of so many cores of this entry of config/machines.yaml.
 MACHINE, CORES = "core", 2
 
@@ -49,33 +50,37 @@ def arguments() -> Parser:
     """Build the command-line parser of `python -m plumbline.report.small_models`."""
     parser = Parser(__doc__)
     group = parser.add_mutually_exclusive_group()
-    group.add_argument("--write", action="store_true", help=f"write the section into {PAGE}")
-    group.add_argument("--check", action="store_true", help=f"fail if {PAGE} has another section")
+    group.add_argument("--write", action="store_true", help=f"write {PAGE} and each study's {STUDY_PAGE}")
+    group.add_argument("--check", action="store_true", help="fail if a page says otherwise")
     return parser
 
 
 def main() -> None:
-    """Print, write or check the section.
+    """Print, write or check the sections.
 
     Raises:
-        PlumblineError: with ``--check``, the page's section is another one.
+        PlumblineError: with ``--check``, a page's section is another one.
     """
     options = arguments().parse_args()
-    counts = Path(load(yaml_files.load_config()).paths.counts)
-    section = describe_studies(counts)
-    text = (ROOT / PAGE).read_text(encoding="utf-8")
-    if options.write:
-        atomic_write_text(ROOT / PAGE, replace_section(text, section))
-    elif options.check:
-        if replace_section(text, section) != text:
-            raise PlumblineError(
-                f"{PAGE} does not list the studies' small.yaml; run with --write, and read what differs"
-            )
-    else:
-        print(section)
+    sections = describe_studies(Path(load(yaml_files.load_config()).paths.counts))
+    for path, section in sections.items():
+        text = read_page(path)
+        if options.write:
+            atomic_write_text(path, replace_section(text, section, path))
+        elif not options.check:
+            print(section)
+        elif replace_section(text, section, path) != text:
+            raise PlumblineError(f"{path} says otherwise than small.yaml; run with --write, and read what differs")
 
 
-def replace_section(page: str, section: str) -> str:
+def read_page(path: Path) -> str:
+    """A page as it is; of a study that has none, a title above an empty section."""
+    if path.name == STUDY_PAGE and not path.exists():
+        return f"# What small models say of {path.parent.name}\n\n{BEGIN}\n{END}\n"
+    return path.read_text(encoding="utf-8")
+
+
+def replace_section(page: str, section: str, path: Path) -> str:
     """Put the section between the page's two marks.
 
     Raises:
@@ -83,12 +88,12 @@ def replace_section(page: str, section: str) -> str:
     """
     marked = re.compile(f"{re.escape(BEGIN)}\n.*?{re.escape(END)}", re.DOTALL)
     if len(marked.findall(page)) != 1:
-        raise PlumblineError(f"{PAGE}: the marks {BEGIN} and {END} must be there once; restore them")
+        raise PlumblineError(f"{path}: the marks {BEGIN} and {END} must be there once; restore them")
     return marked.sub(lambda _: f"{BEGIN}\n\n{section}\n\n{END}", page)
 
 
-def describe_studies(counts: Path, root: Path = ROOT) -> str:
-    """Write the section of all studies that have a small.yaml.
+def describe_studies(counts: Path, root: Path = ROOT) -> dict[Path, str]:
+    """Write the section of the page of all studies that have a small.yaml, and that of each study's own: page -> text.
 
     Args:
         counts: the file of counted models, which gets those that it lacks.
@@ -98,15 +103,33 @@ def describe_studies(counts: Path, root: Path = ROOT) -> str:
         for name in yaml_files.studies(root)
         if small_file.path_of(name, root).exists()
     ]
-    statements = [statement for small in files for statement in small.statements]
-    verdicts = [statement.level for statement in statements for _ in statement.sizes]
-    by_chance = (
-        f"{len(statements)} statements give {len(verdicts)} verdicts, one a size; were no idea true, "
-        f"{sum(verdicts):.1f} of them at most would be *seen* by chance."
-    )
+    sections = {study_folders.folder(small.study, root) / STUDY_PAGE: _describe(small, counts, root) for small in files}
+    return {root / PAGE: _list_statements(files, root)} | sections
+
+
+def _list_statements(files: list[SmallFile], root: Path) -> str:
+    """A line of the table for each statement, below how many there are."""
+    levels = [statement.level for small in files for statement in small.statements for _ in statement.sizes]
     word_counts = Counter(word for small in files for word in list_verdicts(small, root).values())
-    tally = f"{by_chance} So far: {', '.join(f'{count} {word}' for word, count in word_counts.most_common())}."
-    return "\n\n".join([textwrap.fill(tally, 120), *(_describe(small, counts, root) for small in files)])
+    lines = [
+        f"{sum(len(small.statements) for small in files)} statements give {len(levels)} verdicts, one a size; were no "
+        f"idea true, {sum(levels):.1f} of them at most would be *seen* by chance. So far: "
+        f"{', '.join(f'{count} {word}' for word, count in word_counts.most_common())}.",
+        "",
+        _join_cells("study", "stated", "here"),
+        "|---|---|---|",
+    ]
+    for small in files:
+        verdicts = list_verdicts(small, root)
+        for statement in small.statements:
+            labels: dict[str, list[str]] = {}
+            for size in statement.sizes:
+                label = small.sizes[size].label
+                labels.setdefault(verdicts[statement.id, label], []).append(label)
+            here = "; ".join(f"{word} at {', '.join(sizes)}" for word, sizes in labels.items())
+            page = f"[{small.study}](../studies/{small.study}/{STUDY_PAGE})"
+            lines.append(_join_cells(page, statement.idea.removesuffix("."), here))
+    return "\n".join(lines)
 
 
 def _read_rows(study: str, root: Path) -> list[dict[str, str]]:
@@ -198,23 +221,61 @@ def _price(runs: list[Run], counts: Path, root: Path) -> Iterable[float]:
 
 
 def _describe(small: SmallFile, counts: Path, root: Path) -> str:
+    """The section of a study's own page."""
     count, hours = estimate_hours(small, counts, root)
     paper = study_config.paper_of(small.study, root)
     labels = ", ".join(f"`{name}` {size.label}" for name, size in small.sizes.items())
-    lines = [
-        f"### {paper.short if paper else small.study} (`{small.study}`)",
-        "",
-        textwrap.fill(
-            f"Sizes: {labels}. {count} runs, about {hours:.1f} hours of training on two cores (planned, not measured). "
-            f"{_describe_noise(small)}",
-            120,
-        ),
-        "",
-        *(_wrap(_describe_statement(statement, small, root)) for statement in small.statements),
-        "",
-        f"Not asked at these sizes, and why: `not_asked` in [its file](../studies/{small.study}/small.yaml).",
-    ]
-    return "\n".join(lines)
+    study = study_config.load(small.study, "paper", root)
+    printed = " and ".join(
+        study.scale_label(name) for name, presets in study.definition["scales"].items() if "paper" in presets
+    )
+    own_sizes = ", ".join(size.label for size in small.sizes.values())
+    return "\n".join(
+        [
+            _fill(
+                f"What is stated of {paper.short if paper else small.study}. Sizes: {labels}. {count} runs, about "
+                f"{hours:.1f} hours of training on two cores (planned, not measured). {_describe_noise(small)}"
+            ),
+            "",
+            "## Published beside seen",
+            "",
+            _join_cells("stated", "target, and where it is from", "here"),
+            "|---|---|---|",
+            *(
+                _join_cells(
+                    statement.idea,
+                    f"{statement.target_gain:g} ({statement.target_from})",
+                    describe_verdicts(statement, small, root),
+                )
+                for statement in small.statements
+            ),
+            "",
+            _fill(describe_picture(small.study, root)),
+            "",
+            "## What is tested",
+            "",
+            *(_wrap(_describe_statement(statement, small)) for statement in small.statements),
+            "",
+            "## What is not asked",
+            "",
+            *(_wrap(f"**{each.idea}** ({each.place}) Not asked: {each.why}.") for each in small.not_asked),
+            "",
+            "## What it cannot say",
+            "",
+            _fill(
+                f"The paper's models have {printed} parameters, these {own_sizes}. A verdict is of its own size: "
+                "evidence about the mechanism as stated here, none about the paper's models. *Not seen* bounds "
+                "a gain below its target; it does not say that there is none."
+            ),
+        ]
+    )
+
+
+def describe_picture(study: str, root: Path) -> str:
+    """The picture of the kept record; without one, where it will be."""
+    if (study_folders.folder(study, root) / PICTURE).exists():
+        return f"![Each gain with its bounds, between the minimum at 0 and the target at 1, by size]({PICTURE})"
+    return f"The picture of all gains, `results/evening/{study}/small_gains.png`, is not drawn: nothing was run."
 
 
 def _describe_noise(small: SmallFile) -> str:
@@ -228,7 +289,7 @@ def _describe_noise(small: SmallFile) -> str:
     return " ".join(sentences)
 
 
-def _describe_statement(statement: Statement, small: SmallFile, root: Path) -> str:
+def _describe_statement(statement: Statement, small: SmallFile) -> str:
     level = f"level {statement.level:g}"
     if statement.test != "order" and len(statement.contrasts) > 1:
         level += f" over {len(statement.contrasts)} contrasts"
@@ -242,9 +303,7 @@ def _describe_statement(statement: Statement, small: SmallFile, root: Path) -> s
     sentences = [
         f"**{statement.idea}** ({statement.place})",
         f"{_capitalise(statement.statistic)}: {_TESTS[statement.test]}, {level}; {runs}.",
-        f"Target {statement.target_gain:g} ({statement.target_from}); {_describe_power(statement, small)}.",
-        f"Against it: {statement.counts_against}.",
-        f"Here: {describe_verdicts(statement, small, root)}.",
+        f"{_capitalise(_describe_power(statement, small))}. Against it: {statement.counts_against}.",
     ]
     return " ".join(sentences)
 
@@ -280,6 +339,16 @@ def _describe_power(statement: Statement, small: SmallFile) -> str:
         power, low, high = (f"{100 * share:.0f}" for share in shares)
         cells.append(f"{power} %" if low == high else f"{power} % ({low} to {high})")
     return f"power {', '.join(dict.fromkeys(cells))}"
+
+
+def _join_cells(*cells: str) -> str:
+    """A line of a table."""
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+
+
+def _fill(text: str) -> str:
+    """A paragraph, in lines as long as the other pages' are."""
+    return textwrap.fill(text, 120, break_long_words=False, break_on_hyphens=False)
 
 
 def _wrap(text: str) -> str:
