@@ -75,7 +75,7 @@ ELSEWHERE = {
         "../operate/preflight/test_data_sources.py::test_a_presets_texts_are_not_replaced_without_a_word",
     "snakemake results/table2.csv --config 'data={source: local}' 'studies=[transfer]'":
         TOKENS,
-    "python make_tokens.py": TOKENS,
+    "python examples/make_tokens.py": TOKENS,
     "snakemake work/smoke/corpora/climbmix/packs": TOKENS,
     "snakemake -n results/table2.csv --config preset=smoke 'data={source: local}'": TOKENS,
     "snakemake work/demo/corpora/climbmix/": PAGE_ON_THE_COMMAND,

@@ -41,7 +41,6 @@ def keys_of_the_page(project: Project) -> None:
 def project(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Project:
     """A project in which the page's commands were given, the last of them (a dry run) too."""
     project = Project.copy(repository, tmp_path_factory.mktemp("tokens") / "project")
-    (project.root / "make_tokens.py").write_text(example(project, "python"))
     keys_of_the_page(project)
     commands = [line[2:] for line in example(project, "console").splitlines() if line.startswith("$ ")]
     assert len(commands) == 3
