@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -128,7 +129,12 @@ def test_the_fastest_that_kept_its_numbers_is_a_row_of_the_table(
     blocks = {str(number): values for number, values in enumerate(rows)}
     print_lines(tmp_path, monkeypatch, make_state(blocks=blocks, other_blocks={"x": row("sigmoid", CHOICES[0], 3.0)}))
     head, lines = capsys.readouterr().out.split("\n", 1)
-    assert (REPOSITORY / head.removeprefix("# ")).name == "block_choices.py"
+    table = REPOSITORY / head.removeprefix("# ")
+    text, pasted = re.subn(
+        r"^(MEASURED: .* = \()\)", lambda entry: f"{entry[1]}\n{lines})", table.read_text(), flags=re.M
+    )
+    linter = [sys.executable, "-m", "ruff", "format", "--stdin-filename", table, "-"]
+    assert pasted == 1 and subprocess.run(linter, input=text, capture_output=True, text=True, check=True).stdout == text
     sigmoid, softpick = eval(f"({lines.strip()})", {"BlockChoice": BlockChoice})
     assert (softpick.blocks, softpick.measured) == ((128, 64, 8, 2), "1.5 ms of 2 choices, commit 01234567")
     assert (softpick.device, softpick.widths, softpick.size, sigmoid.blocks) == (DEVICE, (64, 64), 2, CHOICES[0])
