@@ -22,6 +22,7 @@ from benchmarks.gpu_check import measured_rows
 from benchmarks.gpu_check.measured_rows import FAILED, State
 from benchmarks.gpu_check.run_sections import run_sections
 from benchmarks.gpu_check.sections import MINUTES, SECTIONS
+from plumbline.core import numeric_environment
 from plumbline.core.command_line import EXIT_RUN_AGAIN, run
 from plumbline.core.errors import PlumblineError
 
@@ -72,6 +73,7 @@ def main() -> int:
     parser.add_argument("--retry-failed", action="store_true", help="try rows again that failed")
     parser.add_argument("--out", type=Path, metavar="FOLDER", help="of the files (default: benchmarks/)")
     options = parser.parse_args()
+    numeric_environment.require_wide_products()  # else every row fails by it, finally
     device = "cpu" if options.rehearse else "cuda"
     machine = describe_machine(device)
     path = find_place(str(machine["device"]), options.out, rehearsal=options.rehearse)

@@ -32,11 +32,8 @@ def slots() -> dict[str, Mapping[str, Any]]:
     mixers: dict[str, Mapping[str, Any]] = {}
     for folder in sorted((ROOT / "studies").glob("*/study.yaml")):
         for entry in load_study(folder.parent.name, ROOT).get("methods", {}).values():
-            for model in (
-                entry.get("model", {}),
-                *(each.get("model", {}) for each in entry.get("variants", {}).values()),
-            ):
-                slot = model.get("mixer", {"name": "softmax"})
+            for each in (entry, *entry.get("variants", {}).values()):
+                slot = each.get("model", {}).get("mixer", {"name": "softmax"})
                 mixers.setdefault(label(slot), slot)
     return dict(sorted(mixers.items()))
 

@@ -13,6 +13,7 @@ baseline's step drifts.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import statistics
 import textwrap
 from pathlib import Path
@@ -50,9 +51,7 @@ def read_step_times(state: State, source: str) -> MeasuredStepTime | None:
         return None
     if not baselines or (drift := max(baselines) / min(baselines) - 1) > DRIFT:
         problem = f"changed by {100 * drift:.1f} % in between" if baselines else "is not measured"
-        raise PlumblineError(
-            f"{source}: the baseline's step {problem}: delete the section {METHODS} of it, and run it again"
-        )
+        raise PlumblineError(f"{source}: the baseline's step {problem}: delete its section {METHODS}, and run it again")
     baseline = statistics.mean(baselines)
     whole = state.measured(WHOLE).get("compiled by shared layers")
     share = whole["ms"] / whole["micro-batches"] if whole else baseline
@@ -104,14 +103,18 @@ def find_fastest_blocks(state: State, commit: str) -> list[BlockChoice]:
     for (kernel, width), rows in sorted(kernels.items()):
         best = min(rows, key=lambda row: row["ms"])
         fields = {"kernel": kernel, "device": state.device, "widths": (width, width), "size": 2}
-        measured = f"{best['ms']:.3g} ms of {len(rows)} choices, commit {commit}"
-        choices.append(BlockChoice(**fields, blocks=tuple(best["choice"]), measured=measured))
+        fields["measured"] = f"{best['ms']:.3g} ms of {len(rows)} choices, commit {commit}"
+        choices.append(BlockChoice(**fields, blocks=tuple(best["choice"])))
     return choices
 
 
 def format_blocks(choices: list[BlockChoice]) -> str:
-    """The rows of `MEASURED`, in the place of earlier ones for the same kernels, devices and widths."""
-    return "# src/plumbline/model/kernels/block_choices.py\n" + "".join(f"    {choice},\n" for choice in choices)
+    """The rows of `MEASURED` as the linter has them, in the place of earlier ones for the same calls."""
+    lines = ["# src/plumbline/model/kernels/block_choices.py"]
+    for fields in map(dataclasses.asdict, choices):
+        values = {name: f'"{value}"' if isinstance(value, str) else value for name, value in fields.items()}
+        lines += ["    BlockChoice(", *(f"        {name}={value}," for name, value in values.items()), "    ),"]
+    return "".join(f"{line}\n" for line in lines)
 
 
 def main() -> None:

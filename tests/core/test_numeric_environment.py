@@ -75,6 +75,7 @@ MATRIX = {
     "NPY_": {"DISABLE_CPU_FEATURES=X86_V3": "recorded", "ENABLE_CPU_FEATURES=X86_V4": "recorded"},
     "CUTLASS_": {"EPILOGUE_FUSION=1": "recorded"}, "CUTEDSL_": {"ENABLE_AUTOTUNING=1": "recorded"},
     "ENABLE_": {"PERSISTENT_TMA_MATMUL=1": "recorded", "TMA_LOAD_FOR_TEMPLATE_EPILOGUE=1": "recorded"},
+    "INTEL_": {"ISA_DISABLE=avx2": "recorded"},
     "FBGEMM_": {"ENABLE_INSTRUCTIONS=AVX2": "recorded"}, "FLASH_ATTENTION_": {"TRITON_AMD_ENABLE=1": "recorded"},
 }  # fmt: skip
 
@@ -111,20 +112,31 @@ def test_what_asks_for_tf32_is_set_back() -> None:
     assert done.stdout.split() == ["True", "False"], done.stderr
 
 
-@pytest.mark.parametrize("name", ["GLIBC_TUNABLES", "NPY_DISABLE_CPU_FEATURES"])
-def test_what_chooses_other_instructions_changes_numbers_and_is_recorded(name: str) -> None:
-    """On this machine, where its processor has the choice: the last digits of a sine, a logarithm."""
-    values = {"GLIBC_TUNABLES": "glibc.cpu.hwcaps=-FMA,-AVX2,-AVX2_Usable", "NPY_DISABLE_CPU_FEATURES": "X86_V3 X86_V4"}
-    program = "import numpy as np; x = np.linspace(1, 9, 99999); print(hash(np.sin(x).tobytes() + np.log(x).tobytes()))"
+SINES = "import numpy as np; x = np.linspace(1, 9, 99999); print(hash(np.sin(x).tobytes() + np.log(x).tobytes()))"
+PRODUCT = (
+    "import torch; x = torch.linspace(1, 9, 257 * 513).view(257, 513); print((x @ x.T).double().sum().item().hex())"
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "program"),
+    [
+        ("GLIBC_TUNABLES", "glibc.cpu.hwcaps=-FMA,-AVX2,-AVX2_Usable", SINES),
+        ("NPY_DISABLE_CPU_FEATURES", "X86_V3 X86_V4", SINES),
+        ("INTEL_ISA_DISABLE", "avx2", PRODUCT),
+    ],
+)
+def test_what_chooses_other_instructions_changes_numbers_and_is_recorded(name: str, value: str, program: str) -> None:
+    """On this machine, where its processor has the choice: the last digits of a sine, a logarithm, a product."""
     outputs = {
         subprocess.run(
             [sys.executable, "-W", "ignore", "-c", program], env=environment, capture_output=True, text=True, check=True
         ).stdout
-        for environment in ({"PYTHONHASHSEED": "0"}, {"PYTHONHASHSEED": "0", name: values[name]})
+        for environment in ({"PYTHONHASHSEED": "0"}, {"PYTHONHASHSEED": "0", name: value})
     }
     if len(outputs) == 1:
         pytest.skip("this processor, or this C library, has no other instructions")
-    assert numeric_environment.list_recorded({name: values[name]}) == {name: values[name]}
+    assert numeric_environment.list_recorded({name: value}) == {name: value}
 
 
 def test_what_is_recorded_names_no_folders() -> None:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from benchmarks.gpu_check import device_under_test
-from benchmarks.gpu_check.measured_rows import MEASURED, REHEARSAL
+from benchmarks.gpu_check import device_under_test, measured_rows
+from benchmarks.gpu_check.measured_rows import MEASURED, REHEARSAL, Row
 from benchmarks.gpu_check.sections import SECTIONS
 from plumbline.core import provenance
 from tests.conftest import REPOSITORY
@@ -92,56 +89,49 @@ def test_code_of_a_bundle_says_its_commit_and_its_hash(tmp_path: Path, monkeypat
 def test_a_rehearsal_from_the_bundle_survives_three_kills(folder: Path, image: dict[str, str]) -> None:
     """By the page's first line: each call has a new `out`, as on a machine that keeps nothing, and what the last one
     left lies in `before`."""
-    outs = [folder / f"out{number}" for number in range(4)]
-
-    def measured(out: Path, *sections: str) -> dict[tuple[str, str], dict[str, Any]]:
-        path = out / f"{NAME}.json"
-        sections_of_file = json.loads(path.read_text())["sections"] if path.exists() else {}
-        return {
-            (section, key): row
-            for section, entry in sections_of_file.items()
-            for key, row in entry["rows"].items()
-            if row["status"] == MEASURED and section in (sections or SECTIONS)
-        }
-
-    before: dict[tuple[str, str], dict[str, Any]] = {}
-    for out, section, number in zip(outs, ("accuracy", "blocks", "other_blocks"), (5, 2, 2), strict=False):
-        _kill(folder, image, out, lambda out=out, section=section, number=number: len(measured(out, section)) >= number)
-        after = measured(out)
+    before: dict[tuple[str, str], Row] = {}
+    for section, number in (("accuracy", 5), ("blocks", 2), ("other_blocks", 2)):
+        _call(folder, image, section, number)
+        after = list_measured(folder / section)
         assert len(before) < len(after) and before.items() <= after.items()  # to the second at which they were measured
         before = after
         shutil.rmtree(folder / "before")
-        shutil.copytree(out, folder / "before")
-    process = _call(folder, image, outs[3])
-    done = process.communicate(timeout=1200)[0]
-    assert process.returncode == 0
-    last = measured(outs[3])
+        shutil.copytree(folder / section, folder / "before")
+    printed, last = _call(folder, image, "last"), list_measured(folder / "last")
     assert before.items() <= last.items()
-    content = json.loads((outs[3] / f"{NAME}.json").read_text())
-    planned = {(name, key) for name, entry in content["sections"].items() for key in entry["planned"] or []}
-    rows = {(name, key): row for name, entry in content["sections"].items() for key, row in entry["rows"].items()}
-    assert planned == set(rows) == set(last), [row for row in rows.values() if row["status"] != MEASURED]
-    assert all(row["values"].get("equal", True) for row in rows.values())
-    text = (outs[3] / f"{NAME}.md").read_text()
-    assert text in done and text.count(REHEARSAL) == 1 + len(SECTIONS)
-    assert {path.suffix for path in outs[3].iterdir()} == {".json", ".md", ".log"}
+    sections = measured_rows.read(folder / f"last/{NAME}.json").sections
+    assert {(name, key) for name, section in sections.items() for key in section.planned or ()} == set(last)
+    assert all(section.missing == [] for section in sections.values())
+    assert all(row.values.get("equal", True) for row in last.values())
+    text = (folder / f"last/{NAME}.md").read_text()
+    assert text in printed and text.count(REHEARSAL) == 1 + len(SECTIONS)
+    assert {path.suffix for path in (folder / "last").iterdir()} == {".json", ".md", ".log"}
 
 
-def _call(folder: Path, image: dict[str, str], out: Path) -> subprocess.Popen[str]:
-    """The page's first command line, at toy sizes."""
-    line = bare_image.list_device_commands()[0].replace(" out", f" {out.name}")
+def list_measured(out: Path) -> dict[tuple[str, str], Row]:
+    """The measured rows of a call by section and key."""
+    path = out / f"{NAME}.json"
+    sections = measured_rows.read(path).sections if path.exists() else {}
+    rows = {(name, key): row for name, section in sections.items() for key, row in section.rows.items()}
+    return {place: row for place, row in rows.items() if row.status == MEASURED}
+
+
+def _call(folder: Path, image: dict[str, str], out: str, number: int | None = None) -> str:
+    """The page's first command line, at toy sizes: what it prints; killed with all that it has started, in the middle
+    of whatever it does then, when the section that is called as its folder has so many rows."""
+    line = bare_image.list_device_commands()[0].replace(" out", f" {out}")
     command = ["bash", "-c", f"{line} --rehearse --minutes 60"]
-    return subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True, env=image, start_new_session=True)
-
-
-def _kill(folder: Path, image: dict[str, str], out: Path, far_enough: Callable[[], bool]) -> None:
-    """A call that is killed, with all that it has started, in the middle of whatever it does then."""
-    process = _call(folder, image, out)
-    until = time.monotonic() + 600
+    process = subprocess.Popen(
+        command, cwd=folder, stdout=subprocess.PIPE, text=True, env=image, start_new_session=True
+    )
     try:
-        while not far_enough():
-            assert process.poll() is None and time.monotonic() < until, process.communicate()[0]
+        while number is not None and [name for name, _ in list_measured(folder / out)].count(out) < number:
+            assert process.poll() is None, process.communicate()[0]
             time.sleep(0.01)
+        printed = process.communicate(timeout=1200)[0] if number is None else ""
+        assert number is not None or process.returncode == 0
     finally:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+    return printed

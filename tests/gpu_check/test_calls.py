@@ -136,8 +136,12 @@ def test_places_are_by_device_and_rehearsals_apart() -> None:
 
 
 def test_a_call_that_is_out_of_time_ends_with_75(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And begins nothing."""
+    """And begins nothing. Where every row would fail by the environment there is no file."""
     monkeypatch.setattr(sys, "argv", ["gpu_check", "--rehearse", "--minutes", "0", "--out", str(tmp_path)])
+    with monkeypatch.context() as narrow, pytest.raises(PlumblineError, match=r"unset NVIDIA_TF32_OVERRIDE"):
+        narrow.setenv("NVIDIA_TF32_OVERRIDE", "1")
+        command_line.main()
+    assert not [*tmp_path.iterdir()]
     assert command_line.main() == EXIT_RUN_AGAIN == 75
     (path,) = tmp_path.glob("*.json")
     sections = measured_rows.read(path).sections

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -25,7 +26,9 @@ from benchmarks.gpu_check.sections import (
 from plumbline.model.flops import count_operations
 from plumbline.model.kernels import selection, softpick
 from plumbline.model.kernels.tiles import BlockSizes
+from plumbline.model.mixers._base import Mixer
 from plumbline.model.mixers.softpick import Softpick
+from plumbline.model.mixers.ssmax import SSMax
 from plumbline.specs import study_config
 from tests.conftest import REPOSITORY
 from tests.gpu_check.bare_image import list_device_commands
@@ -36,17 +39,36 @@ BASELINE = base_scale_specs.BASELINE
 SECOND_MINUTES = 2.5
 
 
+def wrong_mixers() -> Iterator[tuple[type[Mixer], str, Callable[..., torch.Tensor], Any]]:
+    """A mixer's class, its row, a forward pass with a fault, and the error: of outputs, then of one gradient alone."""
+    softpick, ssmax = Softpick.forward, SSMax.forward
+    yield Softpick, "softpick", lambda *inputs: 1.1 * softpick(*inputs), pytest.approx(0.1, rel=0.05)
+    yield Softpick, "softpick", lambda *inputs: float("nan") * softpick(*inputs), "nan"
+    for place in range(3):
+
+        def scale(mixer: Mixer, *inputs: Any, place: int = place) -> torch.Tensor:
+            x, *others = inputs[place], *inputs[place + 1 :]
+            return softpick(mixer, *inputs[:place], x.detach() + 1.1 * (x - x.detach()), *others)
+
+        yield Softpick, "softpick", scale, pytest.approx(0.1, rel=0.05)
+
+    def halve(mixer: Mixer, *inputs: Any) -> torch.Tensor:
+        mixer.scale_parameter.register_hook(lambda gradient: gradient / 2)
+        return ssmax(mixer, *inputs)
+
+    yield SSMax, "ssmax", halve, pytest.approx(0.5, rel=0.05)
+
+
 def test_a_mixer_that_is_not_its_reference_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    compare = accuracy.rows(TINY)["softpick"]
-    right = compare()
-    assert right["equal"] and 0 < right["worst error"] < 0.02
-    exact = Softpick.forward
-    monkeypatch.setattr(Softpick, "forward", lambda *inputs: 1.1 * exact(*inputs))
-    wrong = compare()
-    assert wrong["worst error"] == pytest.approx(0.1, rel=0.05) and not wrong["equal"]
-    monkeypatch.setattr(Softpick, "forward", lambda *inputs: float("nan") * exact(*inputs))
-    nothing = compare()
-    assert (nothing["worst error"], nothing["equal"]) == ("nan", False)
+    rows = accuracy.rows(TINY)
+    for kind, name, forward, error in wrong_mixers():
+        with monkeypatch.context() as patched:
+            patched.setattr(kind, "forward", forward)
+            wrong = rows[name]()
+        right = rows[name]()
+        errors = (wrong["worst error"], wrong["of parameters"])
+        assert not wrong["equal"] and error in errors, (name, errors)
+        assert right["equal"] and 0 < right["worst error"] < 0.02
 
 
 def test_every_mixer_and_back_end_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,6 +147,7 @@ def test_a_call_has_time_for_its_sections() -> None:
     assert sum(section.seconds + GRACE for section in first) <= 60 * MINUTES - 10
     assert other_blocks.seconds + GRACE <= 60 * SECOND_MINUTES - 10
     assert [section.seconds for section in first] == [20, 60, 120, 200, 90]
+    assert 60 * MINUTES + 2 * GRACE < 600, "a command, with the last row's end"
     commands = list_device_commands()
     assert len(commands) == 2 and all(len(line) <= 2000 for line in commands)
     assert commands[0].endswith(commands[1].removesuffix(f" --minutes {SECOND_MINUTES:g}"))
@@ -140,7 +163,7 @@ def test_a_step_accumulates_micro_batches(monkeypatch: pytest.MonkeyPatch) -> No
     ways = {training_steps.EAGER, training_steps.BY_LAYERS, training_steps.WHOLE}
     assert set(training_steps.rows(GPU)) == ways and GPU.micro_batch == 8
     first, *methods, last = method_steps.rows(GPU)
-    assert (first, last) == ("baseline, first", "baseline, last")
+    assert (first, last, {*methods[-2:]}) == ("baseline, first", "baseline, last", {"attnres", "denseformer"})
     assert {*methods, BASELINE} == set(study_config.load("transfer", "paper").methods)
     ahead = method_steps.rows(SectionCall(device="cuda", ahead=True))
     assert {row.keywords["layers"] for row in ahead.values()} == {method_steps.AHEAD_LAYERS}

@@ -70,5 +70,4 @@ def time_attention(slot: Mapping[str, Any], call: SectionCall, back_end: str | N
         duration = milliseconds(both, call.rehearsal)
     pairs = batch * spec.context * (spec.context + 1) // 2
     operations = 6 * pairs * products_per_pair(mixer, spec) + 2 * pairs * spec.heads * spec.head_width
-    rate = {"ms": duration, "TFLOP/s": operations / duration / 1e9}
-    return rate | {"path": path, "GiB": peak_gib(call.rehearsal)}
+    return {"ms": duration, "TFLOP/s": operations / duration / 1e9, "path": path, "GiB": peak_gib(call.rehearsal)}

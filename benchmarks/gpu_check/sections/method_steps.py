@@ -17,7 +17,9 @@ from plumbline.specs import study_config
 #: What is compiled ahead has few layers: all layers share what the first ones need.
 AHEAD_LAYERS = 3
 #: Methods that are estimated to cost most over the baseline, or go through kernels of ours: a call has time for some.
-FIRST = ("attnres", "denseformer", "softpick", "selective_attn", "hyper", "sandwich_norm", "diff_attn")
+FIRST = ("softpick", "selective_attn", "hyper", "sandwich_norm", "diff_attn")
+#: Methods whose layers have a graph each: all but three are compiled in the row's own time, and all others' would go.
+LAST = ("denseformer", "attnres")
 
 
 def rows(call: SectionCall) -> Rows:
@@ -26,7 +28,7 @@ def rows(call: SectionCall) -> Rows:
         return {}
     specs = base_scale_specs.runs(call.preset)
     study = study_config.load("transfer", call.preset)
-    methods = dict.fromkeys(name for name in (*FIRST, *study.methods) if name != BASELINE)
+    methods = [*dict.fromkeys(name for name in (*FIRST, *study.methods) if name not in (BASELINE, *LAST)), *LAST]
     layers = AHEAD_LAYERS if call.ahead else None
     take = functools.partial(training_steps.take_steps, way=training_steps.BY_LAYERS, call=call, layers=layers)
     chosen = {f"{BASELINE}, first": BASELINE} | {name: name for name in methods} | {f"{BASELINE}, last": BASELINE}

@@ -42,6 +42,7 @@ TREATMENTS: dict[str, Treatment] = {
     "FLASH_ATTENTION_*": "recorded",
     "GLIBC_TUNABLES": "recorded",  # the C library's sines and powers, which numpy's are
     "GOMP_*": "recorded",
+    "INTEL_ISA_DISABLE": "recorded",  # MKL's products, where MKL_ENABLE_INSTRUCTIONS is not looked at
     "KMP_*": "recorded",
     "LD_PRELOAD": "recorded",  # other libraries of products
     "MKL_*": "recorded",
