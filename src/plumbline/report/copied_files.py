@@ -62,7 +62,7 @@ def find_fault(picture: bytes) -> str:
         parser.CharacterDataHandler = styles.append if element == "style" else None
         for full_name, value in attributes.items():
             attribute = full_name.rpartition("\n")[2]
-            loads = attribute not in _TEXTS and _LOADS.search(value)
+            loads = attribute not in _TEXTS and bool(_LOADS.search(value))
             if attribute == "href":
                 loads = not value.startswith(("#", "data:image/png"))
             if loads or attribute.lower().startswith("on") or attribute == "base":
