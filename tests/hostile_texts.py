@@ -25,5 +25,5 @@ HOSTILE = " ".join(MARKUP)
 
 #: Texts that a spreadsheet would carry out, and such as only look like them.
 FORMULAS = ("=1+1", "=cmd|' /C calc'!A0", "@SUM(A1)", "+A1", "-2+3+cmd|' /C calc'!A0", "-HYPERLINK(1)", "\t=1", "＝1")
-FORMULAS += ("\r=1", "\n=1", "+cmd", "-(1)", "－A1", "＠x", "+1|x")
+FORMULAS += ("\r=1", "\n=1", "+cmd", "-(1)", "－A1", "＠x", "+1|x", "\ufeff=1")
 NO_FORMULAS = ("-0.3", "+1.5%", "-1e-5", "-.5", "-inf", "-0.3 to 0.1", "-0.3 ± 0.1", "-", "--", "a=b", "", "'a", "1-2")

@@ -27,8 +27,10 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 STRACE = ("strace", "-f", "--seccomp-bpf", "-qq", "-e", "signal=none")
 STRACE += ("-e", "trace=execve,connect,sendto,sendmsg,sendmmsg", "-o")
 _ADDRESS = re.compile(r'(?:inet_addr\(|inet_pton\(AF_INET6, )"([^"]+)"')
-#: Variables by which a test, or a user, keeps libraries from the hub.
-_OFFLINE = re.compile("HF_|TRANSFORMERS_|PLUMBLINE_|PYTHON|SLURM_")
+#: How this machine's own resolver is asked, which asks others: a name that it does not find is looked up all the same.
+_RESOLVER = re.compile(r'htons\(53\)|sun_path=@?"[^"]*systemd\.[Rr]esolve')
+#: Variables by which a test, or a user, keeps libraries from the hub, or sends them to a proxy (of this machine).
+_OFFLINE = re.compile(r"HF_|TRANSFORMERS_|PLUMBLINE_|PYTHON|SLURM_|(?i:\w+_proxy\Z)")
 
 
 def main() -> None:
@@ -94,13 +96,14 @@ def carry_out(command: Sequence[str], folder: Path, *expected: int) -> list[str]
 
 
 def find_calls(lines: Sequence[str]) -> list[str]:
-    """Find the lines of a trace that connect to, or send to, an address that is not this machine's own."""
-    return [
-        line
-        for line in lines
-        for address in _ADDRESS.findall(line)
-        if not (own := ipaddress.ip_address(address)).is_loopback and not own.is_unspecified
-    ]
+    """Find the lines of a trace that connect to, or send to, an address that is not this machine's own, or look up a
+    name."""
+    return [line for line in lines if _RESOLVER.search(line) or any(map(_is_other, _ADDRESS.findall(line)))]
+
+
+def _is_other(address: str) -> bool:
+    own = ipaddress.ip_address(address)
+    return not own.is_loopback and not own.is_unspecified
 
 
 if __name__ == "__main__":

@@ -25,14 +25,20 @@ if not os.fork():
     ask(socket.AF_INET, socket.SOCK_STREAM, ("192.0.2.1", 443))
     ask(socket.AF_INET6, socket.SOCK_STREAM, ("2001:db8::1", 443))
     ask(socket.AF_INET, socket.SOCK_DGRAM, ("192.0.2.2", 53))
+    ask(socket.AF_INET, socket.SOCK_DGRAM, ("127.0.0.53", 53))
+    ask(socket.AF_UNIX, socket.SOCK_STREAM, "/nonexistent/io.systemd.Resolve")
+    ask(socket.AF_UNIX, socket.SOCK_STREAM, "/nonexistent/nscd")
+assert "https_proxy" not in os.environ and "HTTP_PROXY" not in os.environ
 """
+ADDRESSES = ("192.0.2.1", "2001:db8::1", "192.0.2.2", "127.0.0.53", "systemd.Resolve")
 
 
 @pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
-def test_a_call_to_another_machine_is_found_in_every_process(tmp_path: Path) -> None:
+def test_a_call_to_another_machine_is_found_in_every_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So is a name that this machine's own resolver looks up elsewhere, and nothing hides behind a proxy here."""
+    for name in ("https_proxy", "HTTP_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
     (tmp_path / "folder").mkdir()
     calls = carry_out([sys.executable, "-c", CALLS], tmp_path / "folder", 0)
-    assert len(calls) == 3 and all(
-        address in call for address, call in zip(("192.0.2.1", "2001:db8::1", "192.0.2.2"), calls)
-    )
+    assert len(calls) == len(ADDRESSES) and all(address in call for address, call in zip(ADDRESSES, calls))
     assert carry_out([sys.executable, "-c", "pass"], tmp_path / "folder", 0) == []

@@ -109,3 +109,39 @@ def test_signers_that_are_of_no_use_are_refused(record: Path, monkeypatch: pytes
     done = run_in_process.run(verify.main, record, "--signers", signers, cwd=record)
     assert done.returncode == 1 and "ssh-keygen" in done.stderr
     assert check(record)[1]["record.json.sig"][0] == "not known"
+
+
+def test_a_signer_is_told_by_the_line_that_holds(record: Path) -> None:
+    """A line of signers that has expired, is of another purpose or none, makes the others no worse."""
+    sign(record, ANN)
+    signers = record.parents[1] / "signers"
+    _, kind, key, *_ = signers.read_text().split()
+    others = {
+        "expired": f'{ANN} valid-before="20200101" {kind} {key}',
+        "for git": f'old@example.org namespaces="git" {kind} {key}',
+        "no key": f"{EVE} removed",
+    }
+    for name, line in others.items():
+        signers.write_text(f"# {name}\n{line}\n")
+        code, files = check(record, "--signers", signers)
+        status, why = files["record.json.sig"]
+        assert (code, status) == (10, "changed") and "\n" not in why, name
+        signers.write_text(f'# {name}\n{line}\n"Ann A.,{ANN}" {kind} {key}\n')
+        code, files = check(record, "--signers", signers)
+        status, why = files["record.json.sig"]
+        assert (code, status) == (0, "as written") and why.startswith(("Ann A.", ANN)), (name, why)
+
+
+def test_an_ssh_keygen_that_knows_no_signatures_says_nothing_of_them(
+    record: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sign(record, ANN)
+    old = record.parents[1] / "bin/ssh-keygen"
+    old.parent.mkdir()
+    old.write_text("#!/bin/sh\necho 'unknown option -- Y' >&2\nexit 1\n")
+    old.chmod(0o755)
+    monkeypatch.setenv("PATH", str(old.parent))
+    code, files = check(record)
+    assert code == 0 and files["record.json.sig"][0] == "not known" and "8.2" in files["record.json.sig"][1]
+    done = run_in_process.run(verify.main, record, "--signers", record.parents[1] / "signers", cwd=record)
+    assert done.returncode == 1 and "ssh-keygen" in done.stderr and "8.2" in done.stderr

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from plumbline.core.csv_text import mark_formula, read_cells, read_rows, unmark_formula, write_frame, write_rows
@@ -36,7 +36,7 @@ def test_what_is_written_runs_nowhere_and_is_read_back(rows: list[list[str]]) ->
 
 @pytest.mark.parametrize("text", FORMULAS)
 def test_a_formula_is_marked(text: str) -> None:
-    assert runs(text) or text[0] in "＝＠－\n"
+    assert runs(text) or text[0] in "＝＠－\n\ufeff"
     assert mark_formula(text) == "'" + text and unmark_formula("'" + text) == text
     assert mark_formula("'" + text) == "''" + text, "and what is marked already is told from it"
 
@@ -53,6 +53,15 @@ def test_a_frame_is_written_as_pandas_writes_it() -> None:
     rows = list(read_rows(io.StringIO(write_frame(frame))))
     assert [(row["text"], row["kind"], row["n"]) for row in rows] == [("=A1", "@x", "-1"), ("-b", "y", "2")]
     assert "'=A1" in write_frame(frame) and "'-b" in write_frame(frame)
+
+
+@given(st.lists(TEXTS, min_size=1, max_size=3))
+@example(["a\rb", "\r\n", "=\r"])
+def test_texts_of_a_frame_are_read_back(texts: list[str]) -> None:
+    frame = pd.DataFrame({"x": -0.5, "text": texts})
+    text = write_frame(frame)
+    assert text == write_rows([["x", "text"], *([-0.5, each] for each in texts)])
+    assert [row["text"] for row in read_rows(io.StringIO(text, newline=""))] == texts
 
 
 def test_nobody_writes_or_reads_csv_otherwise(repository: Path) -> None:

@@ -82,6 +82,22 @@ def test_a_job_that_slurm_forgot_has_ended(plugin: Any, bin: Path, warnings: lis
     assert ask(plugin) is None, "no answer is none"
 
 
+def test_a_queue_that_lists_nothing_while_the_controller_is_away_is_no_answer(
+    plugin: Any, bin: Path, warnings: list[str]
+) -> None:
+    """A running job counted as ended, and its files as missing."""
+    program(bin, "squeue", "echo '7|RUNNING'; echo '8_[0-2999%5]|PENDING'")
+    ask(plugin)
+    program(bin, "squeue", "echo 'slurm_load_jobs error: Unable to contact slurm controller' >&2")
+    program(bin, "scontrol", f"echo '{DOWN}'")
+    assert [ask(plugin) for _ in range(3)] == [None] * 3
+    program(bin, "scontrol", f"echo '{UP}'")
+    program(bin, "squeue", "echo '7|RUNNING'; echo '8_0|RUNNING'; echo '8_[1-2999%5]|PENDING'")
+    for _ in range(3):
+        assert ask(plugin) == {"7": "RUNNING", "8_0": "RUNNING", "8_[1-2999%5]": "PENDING"}
+    assert not warnings, "nor is the rest of an array a job that was forgotten"
+
+
 def test_accounting_that_is_off_or_says_more_than_a_word(plugin: Any, bin: Path) -> None:
     """The executor turns to it while the controller does not answer."""
     program(bin, "sacct", "echo '7|CANCELLED by 1000'; echo '8|RUNNING'; echo '9|PREEMPTED'")

@@ -20,6 +20,9 @@ from plumbline.project.paths import BUNDLE
 #: What a signature is for (it holds for nothing else), and the ending of its file.
 NAMESPACE, ENDING = "plumbline", ".sig"
 
+#: The exit code of `ssh-keygen` for a command line that it does not know; a signature that does not hold has 255.
+_USAGE = 1
+
 
 def check_signatures(files: Mapping[Path, VerifiedFile], signers: Path | None) -> dict[Path, VerifiedFile]:
     """Check every signature of these files, and tell which records have none.
@@ -64,33 +67,47 @@ def _check_signature(file: Path, signature: Path, signers: Path | None) -> tuple
     """Decide the status of a signature; without `signers` nobody knows whose it is."""
     try:
         if signers is None:
-            code, text = _call("check-novalidate", file, signature)
+            code, text, why = _call("check-novalidate", file, signature)
             if code:
-                return CHANGED, f"it is not a signature of {file.name} as that is now ({text})"
+                return CHANGED, f"it is not a signature of {file.name} as that is now ({why})"
             return NOT_KNOWN, f"{_find_key(text)} signed {file.name} as it is; whose key that is, --signers FILE says"
-        code, text = _call("find-principals", file, signature, "-f", str(signers))
+        code, text, why = _call("find-principals", file, signature, "-f", str(signers))
         if code:
-            return CHANGED, f"none of {signers} made it ({text})"
-        name = text.splitlines()[0].partition(",")[0]
-        code, text = _call("verify", file, signature, "-f", str(signers), "-I", name)
-    except FileNotFoundError:
+            return CHANGED, f"none of {signers} made it ({why})"
+        # It tells the first line with the key, which may be for another purpose than a later one.
+        first, *_ = names = list(dict.fromkeys([*re.split(r"[,\n]", text), *_list_names(signers)]))
+        for name in names:
+            code, text, failure = _call("verify", file, signature, "-f", str(signers), "-I", name)
+            if not code:
+                return AS_WRITTEN, f"{name} signed {file.name} with {_find_key(text)}"
+            why = failure if name == first else why
+    except (FileNotFoundError, _CannotCheckError):
         if signers is None:
-            return NOT_KNOWN, "ssh-keygen, which would check it, is not installed"
-        raise PlumblineError("--signers needs ssh-keygen; install OpenSSH's client") from None
-    if code:
-        return CHANGED, f"it is not {name}'s signature of {file.name} as that is now ({text})"
-    return AS_WRITTEN, f"{name} signed {file.name} with {_find_key(text)}"
+            return NOT_KNOWN, "no ssh-keygen of OpenSSH 8.2 or later, which would check it, is installed"
+        raise PlumblineError("--signers needs ssh-keygen; install the client of OpenSSH 8.2 or later") from None
+    return CHANGED, f"it is not {first}'s signature of {file.name} as that is now ({why})"
 
 
-def _call(action: str, file: Path, signature: Path, *options: str) -> tuple[int, str]:
-    """Ask `ssh-keygen` about a signature; returns its exit code and what it prints."""
+class _CannotCheckError(Exception):
+    """`ssh-keygen` has no such action."""
+
+
+def _call(action: str, file: Path, signature: Path, *options: str) -> tuple[int, str, str]:
+    """Ask `ssh-keygen` about a signature; returns its exit code, what it prints, and on one line what it finds wrong
+    (in other lines of the signers too)."""
     purpose = () if action == "find-principals" else ("-n", NAMESPACE)
     command = ["ssh-keygen", "-Y", action, *purpose, "-s", os.path.abspath(signature), *options]
     with file.open("rb") as content:
-        done = subprocess.run(
-            command, stdin=content, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
-        )
-    return done.returncode, done.stdout.strip()
+        done = subprocess.run(command, stdin=content, capture_output=True, text=True, errors="replace")
+    if done.returncode == _USAGE:
+        raise _CannotCheckError
+    return done.returncode, done.stdout.strip(), "; ".join(f"{done.stderr}\n{done.stdout}".split("\n")).strip("; ")
+
+
+def _list_names(signers: Path) -> list[str]:
+    """The names in a file of allowed signers, those of each line before its options and key."""
+    lines = re.findall(r'^[ \t]*(?!#)(?:"([^"\n]*)"|(\S+))', signers.read_text(errors="replace"), re.MULTILINE)
+    return [name for line in lines for name in "".join(line).split(",")]
 
 
 def _find_key(text: str) -> str:

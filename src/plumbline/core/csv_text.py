@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pandas as pd
 
-#: What begins a formula, in full width too; a tab or line end before it is skipped by some. A sign begins none before
-#: a number or without a word, if what follows calls nothing.
-_FORMULA = re.compile(r"[=@＝＠\t\r\n]|[+＋－-](?!(?:\.?\d[^(!|=@'\"]*|inf|nan|[^\w(!|=@'\"]*)\Z)", re.IGNORECASE)
+#: What begins a formula, in full width too; a tab, line end or byte order mark before it is skipped by some. A sign
+#: begins none before a number or without a word, if what follows calls nothing.
+_FORMULA = re.compile(r"[=@＝＠\t\r\n\ufeff]|[+＋－-](?!(?:\.?\d[^(!|=@'\"]*|inf|nan|[^\w(!|=@'\"]*)\Z)", re.IGNORECASE)
 _MARK = "'"
 
 
@@ -34,23 +34,27 @@ def unmark_formula(text: str) -> str:
     return text[1:] if text.startswith(_MARK) and _FORMULA.match(text.lstrip(_MARK)) else text
 
 
+class _Lines(io.StringIO):
+    """The text of a CSV. Its rows come with ``\\r\\n``, for which their writer quotes a cell with either of the two."""
+
+    def write(self, row: str, /) -> int:
+        return super().write(row.removesuffix("\r\n") + "\n")
+
+
 def write_rows(rows: Iterable[Iterable[Any]]) -> str:
     """Write rows, the head first, as the text of a CSV."""
-    lines = []
-    for row in rows:
-        stream = io.StringIO()
-        csv.writer(stream).writerow([mark_formula(cell) for cell in row])
-        # Its line end, \r\n, makes it quote a cell with either of the two.
-        lines.append(stream.getvalue().removesuffix("\r\n") + "\n")
-    return "".join(lines)
+    lines = _Lines()
+    csv.writer(lines).writerows([mark_formula(cell) for cell in row] for row in rows)
+    return lines.getvalue()
 
 
 def write_frame(frame: pd.DataFrame) -> str:
     """Write a frame without its index as the text of a CSV."""
     texts = frame.select_dtypes(exclude=["number", "bool", "datetime"]).columns
     marked = frame.assign(**{name: frame[name].astype(object).map(mark_formula) for name in texts})
-    text: str = marked.rename(columns=mark_formula).to_csv(index=False)
-    return text
+    lines = _Lines()
+    marked.rename(columns=mark_formula).to_csv(lines, index=False, lineterminator="\r\n")
+    return lines.getvalue()
 
 
 def read_cells(lines: Iterable[str]) -> Iterator[list[str]]:

@@ -46,7 +46,7 @@ class JobStates:
         """
         states = {job: (state.split() or [state])[0] for job, state in states.items()}  # "CANCELLED by 1000"
         if of_queue:
-            self.waiting_for |= set(states)
+            self.waiting_for |= {job for job in states if "[" not in job}  # that is the rest of an array, and shrinks
             given_up = [job for job in self.waiting_for if states.get(job, "PREEMPTED") == "PREEMPTED"]
             self.answers = {job: self.answers.get(job, 0) + 1 for job in given_up}
             for job in given_up:
@@ -86,7 +86,10 @@ def replace_parts(plugin: Any, stop: threading.Event, warn: Callable[[str], None
             *_, run = shlex.split(command)
             states, seconds = await query(plugin.query_job_status_squeue(run), logger)
             of_queue = True
-        return (None if states is None else jobs.read(states, of_queue)), seconds
+        # Some answer without an error, and without jobs, in the controller's absence (a site's own squeue).
+        if states is None or (of_queue and jobs.waiting_for - set(states) and is_away()):
+            return None, None
+        return jobs.read(states, of_queue), seconds
 
     def submit_when_possible(executor: Any, job: Any) -> None:
         """In a thread of the executor's own."""

@@ -21,6 +21,7 @@ from plumbline.core import temporary_files
 from plumbline.core.errors import PlumblineError, visible
 from plumbline.core.files import name_in_errors, swap_paths
 from plumbline.report import markdown_page
+from plumbline.report.copied_files import copy_file
 from plumbline.report.page_frame import PresetWarning, ReportPage
 from plumbline.report.page_table import BADGES
 
@@ -77,7 +78,7 @@ class ReportSite:
         for source, name in page.files.items():
             target = self.folder / name
             target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(source, target)
+            copy_file(source, target)
 
     def write_assets(self) -> None:
         """Write what the pages load."""

@@ -252,7 +252,7 @@ const Chart = (() => {
   }
 
   // A text that a spreadsheet would take for a formula is marked, as plumbline/core/csv_text.py does it.
-  const FORMULA = /^'*(?:[=@＝＠\t\r\n]|[+＋－-](?!(?:\.?\p{Nd}[^(!|=@'"]*|inf|nan|[^\p{L}\p{N}_(!|=@'"]*)$))/iu;
+  const FORMULA = /^'*(?:[=@＝＠\t\r\n\ufeff]|[+＋－-](?!(?:\.?\p{Nd}[^(!|=@'"]*|inf|nan|[^\p{L}\p{N}_(!|=@'"]*)$))/iu;
   const field = (value) => {
     const text = value === null || value === undefined ? "" : String(value);
     const plain = typeof value !== "number" && FORMULA.test(text) ? `'${text}` : text;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from collections import Counter
 from collections.abc import Sequence
@@ -52,7 +53,7 @@ def collect_pages(folder: Path, besides: Path) -> CollectedPages:
     rows = [row for row in reversed(every_row) if not _is_below(folder / row.page, besides)]
     board = make_project_board(folder, rows[::-1], left_out)
     of_boards = [each for path in boards if (each := _read_board(path, folder, left_out))]
-    of_audits = [_build_audit(path, folder) for path in audits]
+    of_audits = [page for path in audits if (page := _build_audit(path, folder, left_out))]
     page_names = [row.page for row in rows if row.page]
     of_rows = {page: build_change_page(folder / page, VERDICTS, name=make_slug(page)) for page in page_names}
     content = {
@@ -121,15 +122,21 @@ def _list_boards(boards: Sequence[_CopiedBoard]) -> PageTable:
     )
 
 
-def _build_audit(path: Path, folder: Path) -> ReportPage:
+def _build_audit(path: Path, folder: Path, left_out: list[str]) -> ReportPage | None:
+    """Build the page of an audit; None of what is none, which `left_out` then names."""
     name = (path.parent.parent if path.parent.name == "audit" else path.parent).relative_to(folder).as_posix()
     slug = make_slug(str(path.relative_to(folder)))
     title = folder.resolve().name if name == "." else name
     files = {each: f"files/audits/{slug}{ending}" for ending in ENDINGS if (each := path.with_suffix(ending)).is_file()}
     links = {each.suffix.removeprefix("."): f"../{target}" for each, target in files.items()}
-    with open(path, encoding="utf-8", newline="") as handle:
-        counts = Counter(row.get("verdict") or "" for row in read_rows(handle))
-    content = {"grid": audit_page.build_table(path, links), "counts": counts, "printed": links.get("html", "")}
+    try:
+        grid = audit_page.build_table(path, links)
+        with open(path, encoding="utf-8", newline="") as handle:
+            counts = Counter(row["verdict"] for row in read_rows(handle))
+    except (csv.Error, ValueError, KeyError, TypeError, OSError):
+        left_out.append(f"{path.relative_to(folder)} cannot be read as an audit.")
+        return None
+    content = {"grid": grid, "counts": counts, "printed": links.get("html", "")}
     return ReportPage(
         path=f"audits/{slug}.html", title=title, template="collected_audit.html.j2", content=content, files=files
     )
