@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import math
 import os
@@ -10,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from html import unescape
 from itertools import pairwise
@@ -55,6 +58,11 @@ for step in range(0, 50, 5):
     if BROKEN:
         raise RuntimeError("</pre><script>hostile=3</script>")
 print(f"val_loss: {value:.6f}")
+"""
+#: Keeps what a button gives the person to keep, and gives nobody anything.
+KEEP_BLOBS = """
+var blobs = []; HTMLAnchorElement.prototype.click = () => {};
+URL.createObjectURL = blob => { blobs.push(blob); return "about:blank"; };
 """
 #: The folder, as a person of bad will calls it.
 FOLDER = "own <i>&"
@@ -482,6 +490,36 @@ class TestBrowser:
         assert picture.startswith("<svg") and "stroke:rgb(" in picture and "http://www.w3.org/2000/svg" in picture
         rows = [[text, f"'{text}", -1.5, None, 'a,"b"'] for text in (*FORMULAS, *NO_FORMULAS, *MARKUP)]
         assert chromium.run(f"Chart.csv({json.dumps(rows)})") == write_rows(rows)
+
+    @pytest.mark.parametrize("kind", ["index.html", "experiments/worse", "runs/", "compare.html"])
+    def test_every_figure_is_kept_by_its_buttons(
+        self, chromium: Browser, pages: Path, read: dict[str, Read], kind: str
+    ) -> None:
+        chromium.look()
+        chromium.open(pages / next(name for name in read if name.startswith(kind)))
+        chromium.run(KEEP_BLOBS)
+        figures = chromium.run("document.querySelectorAll('figure:has(> .tools)').length")
+        for ending in ("SVG", "PNG", "CSV"):
+            buttons = "[...document.querySelectorAll('figure > .tools button')]"
+            clicked = f"{buttons}.filter(one => one.textContent === '{ending}').map(one => one.click()).length"
+            assert chromium.run(clicked) == figures > 0
+        limit = time.monotonic() + 10
+        while chromium.run("blobs.length") < 3 * figures and time.monotonic() < limit:
+            time.sleep(0.05)  # a picture is drawn as PNG when it has loaded
+        types = Counter(chromium.run("blobs.map(one => one.type)"))
+        assert types == dict.fromkeys(("image/svg+xml", "image/png", "text/csv"), figures)
+
+    def test_kept_numbers_of_tries_are_those_of_the_table(
+        self, chromium: Browser, pages: Path, read: dict[str, Read]
+    ) -> None:
+        chromium.look()
+        chromium.open(pages / "index.html")
+        chromium.run(KEEP_BLOBS)
+        chromium.run("[...document.querySelectorAll('.tools button')].find(one => one.textContent === 'CSV').click()")
+        rows = list(csv.DictReader(io.StringIO(chromium.run("blobs[0].text()"))))
+        intervals = re.findall(r">([^<>]+ to [^<>]+)</td>", read["index.html"].text.partition('id="tried"')[2])
+        assert [row["interval"] for row in rows if row["interval"]] == intervals != []
+        assert {row["verdict"] for row in rows} == {"kept", "discarded", "crashed"}
 
     def test_nothing_of_a_name_runs(self, chromium: Browser, pages: Path, read: dict[str, Read]) -> None:
         check_in_browser(chromium, *(pages / name for name in read), *pages.rglob("*.svg"))
