@@ -111,7 +111,7 @@ def test_every_try_is_a_mark_that_leads_to_its_page(read: dict[str, Read]) -> No
     assert marks[0][2].startswith("&lt;/title&gt;") and "worse: discarded; mean of" in marks[1][2]
     assert all(page in read for page, _, _ in marks)
     assert {"band", "line level", "line best"} <= set(re.findall(r'<path class="([^"]+)"', picture[0]))
-    assert "1 kept" in read["index.html"].text and "1 of them kept" in read["index.html"].text
+    assert "1 kept" in read["index.html"].text and "of these 1 kept" in read["index.html"].text
 
 
 def test_every_link_leads_somewhere_in_the_folder(pages: Path, read: dict[str, Read]) -> None:
@@ -405,7 +405,8 @@ def test_a_screen_is_a_square_that_leads_to_its_page_and_its_runs(tmp_path: Path
     first = Read(tmp_path / "bench/index.html")
     (mark,) = re.findall(r'<a href="(experiments/[^"]+)"[^>]*class="try kept"><title>(.*?)</a>', first.text, flags=re.S)
     page = Read(tmp_path / "bench" / mark[0])
-    assert "screen of 3 ideas: kept" in mark[1] and '<rect class="mark"' in mark[1]
+    assert "screen of 3 ideas: confirmed" in mark[1] and " 1 confirmed" in first.text and " kept." not in first.text
+    assert ">confirmed<" in page.text and ">kept<" not in page.text and '<rect class="mark"' in mark[1]
     assert report_of_screen["sentence"].replace("`", "") in " ".join(unescape(page.text).split())
     (interval,) = re.findall(r">([\d.]+ to [\d.]+)<", first.text.partition(mark[0])[2].partition('id="tried"')[2])
     low, high = map(float, interval.split(" to "))
@@ -414,7 +415,11 @@ def test_a_screen_is_a_square_that_leads_to_its_page_and_its_runs(tmp_path: Path
     runs = {link for link in page.links if link.startswith("../runs/")}
     lines = (own / ".plumbline/runs.jsonl").read_text().splitlines()
     assert 0 < len(runs) <= len(lines)
-    assert all(name in page.text for name in ("worse", "none", "other"))
+    arms = set(re.findall(r'<td class="[^"]*wide[^"]*"[^>]*>(.*?)</td>', page.text.partition('id="runs"')[2]))
+    ideas = {idea for arm in arms for idea in arm.split(" + ")}
+    assert {"worse", "none", "other", "baseline"} == ideas and len(arms) > 4, arms
+    groups = json.loads(Read(tmp_path / "bench/compare.html").text.partition('id="overlay">')[2].partition("<")[0])
+    assert {group["word"] for group in groups["groups"]} == {"", "screened", "discarded"}  # the last: the try
     assert all(f"../{mark[0]}" in Read(tmp_path / "bench/experiments" / run).links for run in runs)
     assert runs <= {f"../{link}" for link in Read(tmp_path / "bench/runs.html").links}
 
