@@ -236,7 +236,7 @@ def test_what_cannot_be_read_beside_an_audit_is_named(tmp_path: Path) -> None:
     (tmp_path / "record.json").write_text("half a fi")
     (tmp_path / "board").mkdir()
     (tmp_path / "board/board.json").write_text("{}")
-    assert collect_pages(tmp_path, tmp_path / "report").pages[0].content["left_out"] == [
+    assert collect_pages(tmp_path).pages[0].content["left_out"] == [
         "record.json cannot be read as a record or a verdict.",
         "board/board.json cannot be read as a board.",
     ]
@@ -259,6 +259,14 @@ def test_a_folder_of_records_shows_what_its_board_does(folder: Path, tmp_path: P
         (copy,) = {link for link in first.links if link.startswith("files/boards/")}
         assert (records / "report" / copy).read_text() == (records / "board/index.html").read_text()
         assert {"board.json", "card.svg"} < set(first.links) and (records / "report/card.svg").is_file()
+
+
+def test_a_try_is_listed_once_though_its_own_report_has_a_copy(folder: Path, tmp_path: Path) -> None:
+    own = shutil.copytree(folder, tmp_path / "deep/own")
+    entries = [json.loads(line) for line in own.joinpath(".plumbline/decisions.jsonl").read_text().splitlines()]
+    rows = collect_pages(tmp_path).board.rows
+    assert len(rows) == sum("verdict" in entry for entry in entries) == 3
+    assert all(".plumbline/pages/" in row.page and "does not hold" not in str(row) for row in rows)
 
 
 def test_watching_writes_again_only_what_is_new(
