@@ -157,6 +157,9 @@ def test_a_report_of_nothing_is_refused(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(verb, "load", lambda config: smoke)
     monkeypatch.setattr(sys, "argv", ["plumbline report"])
+    with pytest.raises(PlumblineError, match=r"plumbline.toml .*setup-trainer.*audit --from.*plumbline init"):
+        verb.main()  # in an empty folder a command of a project would not work
+    Path("results").mkdir()
     with pytest.raises(PlumblineError, match=r"report at preset smoke: .*transfer/table1.csv"):
         verb.main()
     page = Path("results/smoke/experiment/softpick.md")

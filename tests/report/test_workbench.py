@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import math
 import os
@@ -10,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from html import unescape
 from itertools import pairwise
@@ -55,6 +58,11 @@ for step in range(0, 50, 5):
     if BROKEN:
         raise RuntimeError("</pre><script>hostile=3</script>")
 print(f"val_loss: {value:.6f}")
+"""
+#: Keeps what a button gives the person to keep, and gives nobody anything.
+KEEP_BLOBS = """
+var blobs = []; HTMLAnchorElement.prototype.click = () => {};
+URL.createObjectURL = blob => { blobs.push(blob); return "about:blank"; };
 """
 #: The folder, as a person of bad will calls it.
 FOLDER = "own <i>&"
@@ -103,7 +111,7 @@ def test_every_try_is_a_mark_that_leads_to_its_page(read: dict[str, Read]) -> No
     assert marks[0][2].startswith("&lt;/title&gt;") and "worse: discarded; mean of" in marks[1][2]
     assert all(page in read for page, _, _ in marks)
     assert {"band", "line level", "line best"} <= set(re.findall(r'<path class="([^"]+)"', picture[0]))
-    assert "1 kept" in read["index.html"].text and "1 of them kept" in read["index.html"].text
+    assert "1 kept" in read["index.html"].text and "of these 1 kept" in read["index.html"].text
 
 
 def test_every_link_leads_somewhere_in_the_folder(pages: Path, read: dict[str, Read]) -> None:
@@ -237,7 +245,7 @@ def test_what_cannot_be_read_beside_an_audit_is_named(tmp_path: Path) -> None:
     for name, content in others.items():
         (tmp_path / name).mkdir()
         (tmp_path / name / "audit.csv").write_bytes(content)
-    assert collect_pages(tmp_path, tmp_path / "report").pages[0].content["left_out"] == [
+    assert collect_pages(tmp_path).pages[0].content["left_out"] == [
         "record.json cannot be read as a record or a verdict.",
         "board/board.json cannot be read as a board.",
         *(f"{name}/audit.csv cannot be read as an audit." for name in sorted(others)),
@@ -261,6 +269,14 @@ def test_a_folder_of_records_shows_what_its_board_does(folder: Path, tmp_path: P
         (copy,) = {link for link in first.links if link.startswith("files/boards/")}
         assert (records / "report" / copy).read_text() == (records / "board/index.html").read_text()
         assert {"board.json", "card.svg"} < set(first.links) and (records / "report/card.svg").is_file()
+
+
+def test_a_try_is_listed_once_though_its_own_report_has_a_copy(folder: Path, tmp_path: Path) -> None:
+    own = shutil.copytree(folder, tmp_path / "deep/own")
+    entries = [json.loads(line) for line in own.joinpath(".plumbline/decisions.jsonl").read_text().splitlines()]
+    rows = collect_pages(tmp_path).board.rows
+    assert len(rows) == sum("verdict" in entry for entry in entries) == 3
+    assert all(".plumbline/pages/" in row.page and "does not hold" not in str(row) for row in rows)
 
 
 def test_watching_writes_again_only_what_is_new(
@@ -407,7 +423,8 @@ def test_a_screen_is_a_square_that_leads_to_its_page_and_its_runs(tmp_path: Path
     first = Read(tmp_path / "bench/index.html")
     (mark,) = re.findall(r'<a href="(experiments/[^"]+)"[^>]*class="try kept"><title>(.*?)</a>', first.text, flags=re.S)
     page = Read(tmp_path / "bench" / mark[0])
-    assert "screen of 3 ideas: kept" in mark[1] and '<rect class="mark"' in mark[1]
+    assert "screen of 3 ideas: confirmed" in mark[1] and " 1 confirmed" in first.text and " kept." not in first.text
+    assert ">confirmed<" in page.text and ">kept<" not in page.text and '<rect class="mark"' in mark[1]
     assert report_of_screen["sentence"].replace("`", "") in " ".join(unescape(page.text).split())
     (interval,) = re.findall(r">([\d.]+ to [\d.]+)<", first.text.partition(mark[0])[2].partition('id="tried"')[2])
     low, high = map(float, interval.split(" to "))
@@ -416,7 +433,11 @@ def test_a_screen_is_a_square_that_leads_to_its_page_and_its_runs(tmp_path: Path
     runs = {link for link in page.links if link.startswith("../runs/")}
     lines = (own / ".plumbline/runs.jsonl").read_text().splitlines()
     assert 0 < len(runs) <= len(lines)
-    assert all(name in page.text for name in ("worse", "none", "other"))
+    arms = set(re.findall(r'<td class="[^"]*wide[^"]*"[^>]*>(.*?)</td>', page.text.partition('id="runs"')[2]))
+    ideas = {idea for arm in arms for idea in arm.split(" + ")}
+    assert {"worse", "none", "other", "baseline"} == ideas and len(arms) > 4, arms
+    groups = json.loads(Read(tmp_path / "bench/compare.html").text.partition('id="overlay">')[2].partition("<")[0])
+    assert {group["word"] for group in groups["groups"]} == {"", "screened", "discarded"}  # the last: the try
     assert all(f"../{mark[0]}" in Read(tmp_path / "bench/experiments" / run).links for run in runs)
     assert runs <= {f"../{link}" for link in Read(tmp_path / "bench/runs.html").links}
 
@@ -490,6 +511,36 @@ class TestBrowser:
         assert picture.startswith("<svg") and "stroke:rgb(" in picture and "http://www.w3.org/2000/svg" in picture
         rows = [[text, f"'{text}", -1.5, None, 'a,"b"'] for text in (*FORMULAS, *NO_FORMULAS, *MARKUP)]
         assert chromium.run(f"Chart.csv({json.dumps(rows)})") == write_rows(rows)
+
+    @pytest.mark.parametrize("kind", ["index.html", "experiments/worse", "runs/", "compare.html"])
+    def test_every_figure_is_kept_by_its_buttons(
+        self, chromium: Browser, pages: Path, read: dict[str, Read], kind: str
+    ) -> None:
+        chromium.look()
+        chromium.open(pages / next(name for name in read if name.startswith(kind)))
+        chromium.run(KEEP_BLOBS)
+        figures = chromium.run("document.querySelectorAll('figure:has(> .tools)').length")
+        for ending in ("SVG", "PNG", "CSV"):
+            buttons = "[...document.querySelectorAll('figure > .tools button')]"
+            clicked = f"{buttons}.filter(one => one.textContent === '{ending}').map(one => one.click()).length"
+            assert chromium.run(clicked) == figures > 0
+        limit = time.monotonic() + 10
+        while chromium.run("blobs.length") < 3 * figures and time.monotonic() < limit:
+            time.sleep(0.05)  # a picture is drawn as PNG when it has loaded
+        types = Counter(chromium.run("blobs.map(one => one.type)"))
+        assert types == dict.fromkeys(("image/svg+xml", "image/png", "text/csv"), figures)
+
+    def test_kept_numbers_of_tries_are_those_of_the_table(
+        self, chromium: Browser, pages: Path, read: dict[str, Read]
+    ) -> None:
+        chromium.look()
+        chromium.open(pages / "index.html")
+        chromium.run(KEEP_BLOBS)
+        chromium.run("[...document.querySelectorAll('.tools button')].find(one => one.textContent === 'CSV').click()")
+        rows = list(csv.DictReader(io.StringIO(chromium.run("blobs[0].text()"))))
+        intervals = re.findall(r">([^<>]+ to [^<>]+)</td>", read["index.html"].text.partition('id="tried"')[2])
+        assert [row["interval"] for row in rows if row["interval"]] == intervals != []
+        assert {row["verdict"] for row in rows} == {"kept", "discarded", "crashed"}
 
     def test_nothing_of_a_name_runs(self, chromium: Browser, pages: Path, read: dict[str, Read]) -> None:
         check_in_browser(chromium, *(pages / name for name in read), *pages.rglob("*.svg"))

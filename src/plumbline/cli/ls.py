@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from plumbline.core import command_line
 from plumbline.core.csv_text import read_rows
@@ -141,6 +142,24 @@ def arguments() -> command_line.Parser:
     return parser
 
 
+def write_list(listed_rows: Sequence[Row], width: int | None) -> str:
+    """Write rows as a table; `width`: of the window, in which the widest columns are wrapped between words, or None
+    where the table goes on into a file or a program.
+    """
+    from tabulate import tabulate
+
+    columns = {name: [name, *(row[name] for row in listed_rows)] for name in listed_rows[0]}
+    widths = {name: max(map(len, cells)) for name, cells in columns.items()}
+    words = {name: max(len(word) for cell in cells for word in cell.split()) for name, cells in columns.items()}
+    while width and sum(widths.values()) + 2 * (len(widths) - 1) > width:
+        wider = [name for name in widths if widths[name] > words[name]]
+        if not wider:
+            break  # a name is never cut, for it is there to be copied
+        widths[max(wider, key=widths.__getitem__)] -= 1
+    limits = list(widths.values()) if width else None
+    return visible(tabulate(listed_rows, headers="keys", tablefmt="plain", maxcolwidths=limits))
+
+
 def main() -> None:
     """Run `plumbline ls`: print the list as a table or as JSON."""
     options = arguments().parse_args()
@@ -148,6 +167,5 @@ def main() -> None:
     if options.json:
         print(json.dumps(listed_rows, indent=2, ensure_ascii=False))
         return
-    from tabulate import tabulate
-
-    print(visible(tabulate(listed_rows, headers="keys", tablefmt="plain")) if listed_rows else f"no {options.what}")
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    print(write_list(listed_rows, width) if listed_rows else f"no {options.what}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,9 @@ from plumbline.verdict.own_trainer.find_folder import NAME as TRAINER_FILE
 from plumbline.verdict.own_trainer.find_folder import find_trainer_folder
 from plumbline.verdict.own_trainer.folder import Folder
 from plumbline.verdict.sources.bounded_reading import list_files_below
+
+#: What a folder has in which a project is, or was used.
+OF_A_PROJECT = ("Snakefile", "workflow", "config", "results")
 
 
 def arguments() -> Parser:
@@ -58,6 +62,11 @@ def main() -> None:
         raise UsageError(f"--watch is of a folder with {TRAINER_FILE}, and there is none")
     elif folder is not None or (not (of_project or Path("Snakefile").exists()) and _holds_audits_or_records()):
         _report_folder(folder or Path(), options)
+    elif not (of_project or any(map(os.path.exists, OF_A_PROJECT))):
+        raise PlumblineError(
+            f"{Path.cwd()} has nothing to report: no {TRAINER_FILE} (plumbline setup-trainer writes one, plumbline try "
+            "tries a change), no audit (plumbline audit --from PAPER.tex FOLDER), record or project (plumbline init)"
+        )
     else:
         _report_project(options)
 

@@ -264,7 +264,7 @@ const Chart = (() => {
   function keep(figure, name, rows) {
     let tools = figure.querySelector(":scope > .tools");
     if (!tools) figure.append(tools = make("div", { class: "tools" }));
-    const svg = () => figure.querySelector("svg");
+    const svg = () => tools.parentElement.querySelector("svg"); // a figure of the page takes over what was drawn in another
     tools.append(
       make("span", { class: "keep" }, "Keep as"),
       button("SVG", () => save(name, "svg", new Blob([standalone(svg())], { type: "image/svg+xml" })), `Keep ${name} as SVG`),
@@ -348,7 +348,9 @@ const Chart = (() => {
     for (const figure of document.querySelectorAll("figure.progress")) {
       const table = document.getElementById(figure.dataset.table);
       const readout = figure.querySelector(".readout"), note = readout.textContent;
-      const rows = () => [...table.querySelectorAll("tr")].map((row) => [...row.cells].map((cell) => cell.dataset.sort === undefined ? cell.textContent.trim() : Number(cell.dataset.sort)));
+      // A number with all its digits; what is sorted by one but is none, such as an interval, as it is read.
+      const kept = (cell, text) => cell.dataset.sort === undefined || isNaN(text) ? text : Number(cell.dataset.sort);
+      const rows = () => [...table.querySelectorAll("tr")].map((row) => [...row.cells].map((cell) => kept(cell, cell.textContent.trim())));
       keep(figure, figure.dataset.name, rows);
       for (const link of figure.querySelectorAll("a.try")) {
         for (const event of ["pointerenter", "focus"]) link.addEventListener(event, () => { readout.textContent = link.querySelector("title").textContent; });

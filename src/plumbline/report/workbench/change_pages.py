@@ -35,6 +35,10 @@ WORDS = {
 }
 
 
+#: What a screen whose set is better comes to: it moves no baseline, and nothing is kept.
+CONFIRMED = "confirmed"
+
+
 @dataclass(frozen=True, kw_only=True)
 class ChangeRuns:
     """What a page shows of the runs of a change: their table and curves, a link to compare them, and its neighbours."""
@@ -44,6 +48,11 @@ class ChangeRuns:
     compare: str = ""
     before: tuple[str, str] | None = None
     after: tuple[str, str] | None = None
+
+
+def name_end(verdict: str, *, is_screen: bool = False) -> str:
+    """Name how a change ended; nothing where the verdict is none of those."""
+    return CONFIRMED if is_screen and verdict == "keep" else WORDS.get(verdict, ("", ""))[0]
 
 
 def write_name(text: str) -> str:
@@ -100,7 +109,8 @@ def build_change_page(path: Path, kind: str, runs: ChangeRuns = ChangeRuns(), na
     for ending in (".json", ".svg"):
         if path.with_suffix(ending).exists():
             files[path.with_suffix(ending)] = f"files/{kind}/{name}{ending}"
-    word, badge = WORDS.get(str(verdict.get("verdict")), ("", ""))
+    word = name_end(str(verdict.get("verdict")), is_screen="design" in verdict)
+    badge = WORDS.get(str(verdict.get("verdict")), ("", ""))[1]
     content = {
         "word": f"{word}, claim" if word and terms.get("claim") else word,
         "kind": badge,

@@ -36,22 +36,22 @@ class CollectedPages:
     board: Board
 
 
-def collect_pages(folder: Path, besides: Path) -> CollectedPages:
-    """Build the pages of what lies below a folder; `besides`: the folder of the pages themselves.
+def collect_pages(folder: Path) -> CollectedPages:
+    """Build the pages of what lies below a folder.
 
     Raises:
         PlumblineError: nothing of it is an audit, a verdict, a record or a board.
     """
-    files = [path for path in list_files_below(folder, (AUDIT, BOARD)) if not _is_below(path, besides)]
+    files = list(list_files_below(folder, (AUDIT, BOARD)))
     audits, boards = ([path for path in files if path.name == name] for name in (AUDIT, BOARD))
-    every_row, left_out = gather_rows(folder)
-    if not (every_row or audits or boards):
+    rows, left_out = gather_rows(folder)
+    if not (rows or audits or boards):
         raise PlumblineError(
             f"{folder}: neither a {RECORD} nor a verdict (a page with its .json) nor an {AUDIT}, which plumbline audit "
             f"FOLDER writes, nor a {BOARD} of plumbline board is below it"
         )
-    rows = [row for row in reversed(every_row) if not _is_below(folder / row.page, besides)]
-    board = make_project_board(folder, rows[::-1], left_out)
+    board = make_project_board(folder, rows, left_out)
+    rows = rows[::-1]
     of_boards = [each for path in boards if (each := _read_board(path, folder, left_out))]
     of_audits = [page for path in audits if (page := _build_audit(path, folder, left_out))]
     page_names = [row.page for row in rows if row.page]
@@ -74,10 +74,6 @@ def collect_pages(folder: Path, besides: Path) -> CollectedPages:
         files=files_of_boards,
     )
     return CollectedPages(pages=[first, *of_audits, *of_rows.values()], board=board)
-
-
-def _is_below(path: Path, folder: Path) -> bool:
-    return path.resolve().is_relative_to(folder.resolve())
 
 
 @dataclass(frozen=True, kw_only=True)

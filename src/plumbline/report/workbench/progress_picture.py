@@ -149,12 +149,13 @@ class TriesOverTime:
             before, now = (format_value(value, self.sigma) for value in (start, end))
             sentences.append(f"What is kept went from {before} to {now} in {self.changes[0].metric}.")
         if self.bands:
-            kept = sum(each.verdict.is_kept for each in self.beyond)
+            kept = Counter(each.word for each in self.beyond if each.verdict.is_kept)
+            of_these = ", ".join(f"{count} {word}" for word, count in kept.items()) or "none kept"
             sentences.append(
                 "Grey is what luck alone gives: between two keeps, the best of so many means of changes that do "
                 "nothing, run by the same rule, lies beyond it in one case of twenty. "
                 f"Beyond it {'lies' if len(self.beyond) == 1 else 'lie'} {len(self.beyond) or 'none'} of "
-                f"{format_count(sum(map(len, self.bands)), 'mean')}, {kept or 'none'} of them kept."
+                f"{format_count(sum(map(len, self.bands)), 'mean')}; of these {of_these}."
             )
         return " ".join(sentences)
 

@@ -9,7 +9,7 @@ from statistics import fmean
 from typing import Any
 
 from plumbline.core.errors import PlumblineError
-from plumbline.report.workbench.change_pages import WORDS, shorten_names, write_name
+from plumbline.report.workbench.change_pages import name_end, shorten_names, write_name
 from plumbline.stats.pooling import SigmaEstimate, pool_spreads
 from plumbline.verdict import ledger as ledgers
 from plumbline.verdict.decision import budget_page
@@ -70,8 +70,8 @@ class TriedChange:
 
     @property
     def word(self) -> str:
-        """How it ended."""
-        return WORDS[self.verdict][0]
+        """How it ended; a screen keeps nothing."""
+        return name_end(self.verdict, is_screen=self.kind == "screen")
 
     @property
     def moves_baseline(self) -> bool:

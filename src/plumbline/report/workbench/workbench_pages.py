@@ -12,7 +12,7 @@ from plumbline.core.formats import format_seconds
 from plumbline.project.paths import EXPERIMENTS
 from plumbline.report.page_frame import ReportPage
 from plumbline.report.page_table import ColumnHead, HtmlCell, PageTable, number_cell, text_cell
-from plumbline.report.workbench.change_pages import WORDS, ChangeRuns, build_change_page
+from plumbline.report.workbench.change_pages import WORDS, ChangeRuns, build_change_page, write_name
 from plumbline.report.workbench.drawn_curves import (
     CurveOfRun,
     DrawnCurves,
@@ -127,22 +127,27 @@ class Workbench:
         ]
 
     def _build_run_table(self, change: TriedChange) -> PageTable:
-        heads = [ColumnHead(text="run"), ColumnHead(text="arm"), ColumnHead(text=change.metric, numeric=True)]
+        heads = [
+            ColumnHead(text="run"),
+            ColumnHead(text="arm", wide=True),
+            ColumnHead(text=change.metric, numeric=True),
+        ]
         heads += [
             ColumnHead(text="outcome"),
             ColumnHead(text="seconds", numeric=True),
             *([ColumnHead(text="why", wide=True)] if any(run.why for run in change.runs) else []),
         ]
+        of_change = change.baseline if change.kind == "screen" else change.title  # whose sets have names of their own
         rows = [
             [
                 text_cell(f"seed {run.seed}", href=self._link_run(run)),
-                text_cell(arm),
+                text_cell(write_name(run.arm) if change.kind == "screen" and run.arm != BASELINE else arm),
                 number_cell(run.value, "" if run.value is None else f"{run.value:.6g}"),
                 text_cell("completed" if run.outcome == FINISHED else run.outcome),
                 number_cell(run.seconds, "" if run.seconds is None else format_seconds(run.seconds)),
                 text_cell(run.why),
             ][: len(heads)]
-            for arm, runs in ((change.title, change.runs), (change.baseline, change.baseline_runs))
+            for arm, runs in ((of_change, change.runs), (change.baseline, change.baseline_runs))
             for run in _drop_duplicates(runs)
         ]
         return PageTable(id="runs", title="Its runs, and the baseline's beside them.", heads=heads, rows=rows)
@@ -209,7 +214,8 @@ class Workbench:
         groups: dict[str, dict[str, Any]] = {}
         for made in reversed(with_curves):
             changes = [each for each in made.changes if made.run.run_id in {run.run_id for run in each.runs}]
-            word = changes[-1].word if changes else ""
+            # A screen decides on ideas, and a run has several.
+            word = ("screened" if changes[-1].kind == "screen" else changes[-1].word) if changes else ""
             group = groups.setdefault(made.title, {"name": made.title, "word": word, "runs": []})
             of_run = {"id": made.run.run_id, "name": made.label, "short": f"seed {made.run.seed}", "href": made.page}
             group["runs"].append(of_run)
@@ -249,15 +255,14 @@ def build_table(changes: Sequence[TriedChange]) -> PageTable:
     ]
     rows = []
     for place, change in reversed(list(enumerate(changes, start=1))):
-        word, badge = WORDS[change.verdict]
-        word = f"{word}, claim" if change.kind == "claim" else word
+        word = f"{change.word}, claim" if change.kind == "claim" else change.word
         size = abs(change.gain or 0.0) / 10 or 1e-3
         ends = [None if end is None else format_value(end, size) for end in (change.gain_low, change.gain_high)]
         interval = f"{ends[0] or 'no limit'} to {ends[1] or 'no limit'}" if any(ends) else ""
         rows.append(
             [
                 text_cell(change.title, href=link_to(change)),
-                HtmlCell(text=word, sort=word, badges=((badge, word),)),
+                HtmlCell(text=word, sort=word, badges=((WORDS[change.verdict][1], word),)),
                 number_cell(change.value, "" if change.value is None else f"{change.value:.6g}"),
                 number_cell(change.counted_runs or None, str(change.counted_runs)),
                 number_cell(change.gain, "" if change.gain is None else f"{change.gain:+.3g}"),

@@ -40,7 +40,7 @@ def write_collected(folder: Path, out: Path) -> int:
     Returns:
         How many pages there are.
     """
-    collected = collect_pages(folder, out.parent)
+    collected = collect_pages(folder)
     return _write(folder.resolve().name, collected.pages, out, collected.board)
 
 

@@ -18,6 +18,8 @@ from plumbline.core.foreign_rows import read_ordinary_file
 
 #: Bytes of a file; characters of a line; entries of a folder.
 FILE_BYTES, LINE, FILES = 16 * 2**20, 4096, 50_000
+#: What is in the folder of a report.
+REPORT_FILES = frozenset({"report.css", "report.js"})
 #: Evaluations and runs of one file.
 EVALUATIONS, RUNS = 50_000, 500
 #: A number above it is infinite; decimals of one that count, for a float has no more.
@@ -100,13 +102,17 @@ def read_text(path: Path) -> str:
 
 
 def list_files_below(folder: Path, names: Sequence[str]) -> Iterator[Path]:
-    """List the files below a folder whose name has one of these ends, in order; links are not followed.
+    """List the files below a folder whose name has one of these ends, in order; links are not followed, and pages of
+    `plumbline report` are passed over, which have copies of what they show.
 
     Raises:
         PlumblineError: there are too many entries.
     """
     count = 0
     for root, folders, files in os.walk(folder, followlinks=False):
+        if set(files) >= REPORT_FILES and Path(root) != folder:
+            folders.clear()
+            continue
         folders.sort()
         count += len(folders) + len(files)
         if count > FILES:
