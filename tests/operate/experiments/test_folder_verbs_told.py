@@ -74,6 +74,14 @@ def test_a_pointer_of_lfs_in_place_of_a_file_is_named(template: tuple[Path, Done
     assert "data/shard.dat" in plumbline(folder, "try", "-m", "x", "--trust").stderr
 
 
+@pytest.mark.parametrize("words", [("-m", "faster\udcff"), ("-m", "faster", "--", "--worse", "\udcff")])
+def test_words_that_are_no_text_are_refused_before_a_run(folder: Path, words: tuple[str, ...]) -> None:
+    before = banked(folder)
+    done = plumbline(folder, "try", "--trust", *words)
+    assert done.returncode == 2 and r"\udcff is no UTF-8" in done.stderr, done.stderr
+    assert banked(folder) == before and not list((folder / ".plumbline/pages").glob("faster*"))
+
+
 def test_a_name_that_is_no_text_is_kept_with_escapes(folder: Path) -> None:
     (folder / "weight\udcff\n.py").write_text("x = 1\n")
     change(folder, "GAIN = 0.02")

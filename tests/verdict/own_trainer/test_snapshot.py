@@ -323,6 +323,15 @@ def test_a_lock_that_git_left_is_named(tmp_path: Path) -> None:
         Repository(folder).hold("arms", "HEAD")
 
 
+def test_an_error_of_git_has_its_cause_and_not_only_its_last_line(tmp_path: Path) -> None:
+    folder = make(tmp_path / "mine")
+    (folder / ".gitattributes").write_text("train.py filter=lost\n")
+    for key, value in (("clean", "no-such-filter"), ("required", "true")):
+        git(folder, "config", f"filter.lost.{key}", value)
+    with pytest.raises(PlumblineError, match=r"no-such-filter.*train\.py"):
+        Repository(folder).candidate()
+
+
 def test_a_link_to_itself_is_a_part_of_an_arm_and_no_data(tmp_path: Path) -> None:
     folder = make(tmp_path / "mine")
     (folder / "loop").symlink_to("loop")

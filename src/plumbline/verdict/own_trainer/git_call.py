@@ -68,7 +68,8 @@ def git(
         errors = done.stderr.strip().splitlines() or ["no word"]
         full = _is_full(folder, errors)
         remedy = "; free some of that disk, and repeat the command: what is finished is used" if full else ""
-        why = next((line for line in reversed(errors) if line.startswith(("fatal: ", "error: "))), errors[-1])
+        failures = [line for line in errors if line.startswith(("fatal: ", "error: "))] or errors[-1:]
+        why = "; ".join(dict.fromkeys((failures[0], failures[-1])))  # the cause, and what it came to
         remedy = "; where no git is at work, remove it" if ".lock': File exists" in why else remedy
         raise PlumblineError(f"git {arguments[0]} in {folder} ended with {done.returncode}: {why}{remedy}")
     return done
