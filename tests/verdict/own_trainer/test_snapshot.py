@@ -332,6 +332,17 @@ def test_an_error_of_git_has_its_cause_and_not_only_its_last_line(tmp_path: Path
         Repository(folder).candidate()
 
 
+def test_an_arm_of_a_commit_writes_no_object(tmp_path: Path) -> None:
+    """`plumbline log` shows the baseline where the folder may only be read."""
+    folder = make(tmp_path / 'with "quotes": and colons')
+    count = git(folder, "count-objects")
+    arm = Repository(folder).arm("HEAD")
+    assert git(folder, "count-objects") == count
+    (folder / "plumbline.toml").unlink()
+    git(folder, "commit", "-qam", "less what is no code")
+    assert git(folder, "rev-parse", "HEAD^{tree}") == arm.tree
+
+
 def test_a_link_to_itself_is_a_part_of_an_arm_and_no_data(tmp_path: Path) -> None:
     folder = make(tmp_path / "mine")
     (folder / "loop").symlink_to("loop")

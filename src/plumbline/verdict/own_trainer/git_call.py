@@ -200,6 +200,15 @@ def require_in_sparse_checkout(top: Path, within: str, whole: str) -> None:
         )
 
 
+@contextlib.contextmanager
+def objects_elsewhere(top: Path) -> Iterator[dict[str, str]]:
+    """Name a place for new objects that is not the user's and goes with the block, as variables for git."""
+    here = str(top / git(top, "rev-parse", "--git-path", "objects").stdout.rstrip("\n"))
+    quoted = here.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    with tempfile.TemporaryDirectory() as folder:
+        yield {"GIT_OBJECT_DIRECTORY": folder, "GIT_ALTERNATE_OBJECT_DIRECTORIES": f'"{quoted}"'}
+
+
 def _list_hidden(top: Path) -> list[str]:
     """List the files that are there and whose changes git is told not to see."""
     lines = git(top, "ls-files", "-v", "-z", settings=_WHOLE).stdout.split("\0")

@@ -106,7 +106,8 @@ class Repository:
             raise PlumblineError(f"{reference!r} names no commit of {self.top}; git log lists them{rest}")
         place = *place[:2], commit
         if place not in _TREES:
-            with self.own_index() as environment:
+            with self.own_index() as environment, git_call.objects_elsewhere(self.top) as objects:
+                environment |= objects  # the tree is only a name: `plumbline log` reads where nothing can be written
                 self._run("read-tree", commit, environment=environment)
                 _TREES[place] = self.write_code_tree(environment)
         return Arm(commit=commit, tree=_TREES[place], flags=tuple(flags), words=label or commit[:7])
