@@ -343,7 +343,7 @@ class Repository:
         """The tree of an index less what is no part of an arm."""
         own = [self._below_top(name) for name in NOT_OF_AN_ARM]
         git_call.take_out(self.folder, own, environment)
-        return self._out("write-tree", environment=environment)
+        return self._out("write-tree", "--missing-ok", environment=environment)  # a partial clone fetches nothing
 
     def _require_addable(self) -> None:
         of_runs = set(self.list_of_runs())
