@@ -63,6 +63,32 @@ def test_a_pointer_of_lfs_in_place_of_a_file_is_named(template: tuple[Path, Done
     (warning,) = list_tree_warnings(Repository(folder), "HEAD", "python train.py")
     assert "tokens.bin" in warning and "git lfs pull" in warning
     assert "here.bin" not in warning and "page.md" not in warning
+    (folder / "data/shard.dat").write_text(pointer)  # ignored, of a clone of its own
+    (warning,) = list_tree_warnings(Repository(folder), "HEAD", "python train.py", ["data", "nowhere", "here.bin"])
+    assert "tokens.bin, data/shard.dat" in warning
+    git(folder, "commit", "-qm", "files")
+    trainer_file = (folder / "plumbline.toml").read_text()
+    (folder / "plumbline.toml").write_text(trainer_file.replace("[run]", '[run]\ndata = ["data"]', 1))
+    change(folder)
+    (folder / ".plumbline/runs.jsonl").unlink()
+    assert "data/shard.dat" in plumbline(folder, "try", "-m", "x", "--trust").stderr
+
+
+@pytest.mark.parametrize("words", [("-m", "faster\udcff"), ("-m", "faster", "--", "--worse", "\udcff")])
+def test_words_that_are_no_text_are_refused_before_a_run(folder: Path, words: tuple[str, ...]) -> None:
+    before = banked(folder)
+    done = plumbline(folder, "try", "--trust", *words)
+    assert done.returncode == 2 and r"\udcff is no UTF-8" in done.stderr, done.stderr
+    assert banked(folder) == before and not list((folder / ".plumbline/pages").glob("faster*"))
+
+
+def test_a_name_that_is_no_text_is_kept_with_escapes(folder: Path) -> None:
+    (folder / "weight\udcff\n.py").write_text("x = 1\n")
+    change(folder, "GAIN = 0.02")
+    done = plumbline(folder, "try", "-m", "x", "--trust")
+    assert done.returncode in (0, 10, 11) and "Traceback" not in done.stderr, done.stderr
+    (page,) = (folder / ".plumbline/pages").glob("x-*.json")
+    assert r"weight\\udcff" in page.read_text()
 
 
 def test_a_person_is_asked_once_and_shown_all_that_would_run(template: tuple[Path, Done], tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import subprocess
 import sys
 import time
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.core.errors import PlumblineError
-from plumbline.verdict.own_trainer import git_call, snapshot
+from plumbline.verdict.own_trainer import fingerprint, git_call, snapshot
 from plumbline.verdict.own_trainer.snapshot import Repository
 from tests.verdict.own_trainer.trainers import TRAIN, decide, git, make, trainer, write_toml
 
@@ -175,8 +176,10 @@ def test_submodules_are_filled(tmp_path: Path) -> None:
     (arm_run,) = trainer(folder, "--gain", "1").run([("candidate", 1)])
     assert arm_run.value is not None and arm_run.value < -0.4
     (folder / "library" / "train.py").write_text("SHIFT = 0.7\n")
-    with pytest.raises(PlumblineError, match=r"library.*repository"):
-        Repository(folder).candidate()
+    for options in (["--skip-worktree"], ["--assume-unchanged", "--no-skip-worktree"], ["--no-assume-unchanged"]):
+        with pytest.raises(PlumblineError, match=r"library.*repository"):
+            Repository(folder).candidate()
+        git(folder / "library", "update-index", *options, "train.py")
 
 
 @pytest.mark.parametrize("option", ["--assume-unchanged", "--skip-worktree"])
@@ -196,6 +199,45 @@ def test_changes_that_git_is_told_not_to_see_are_seen(tmp_path: Path, option: st
         candidate = Repository(where).candidate()
         assert git(folder, "diff", "--name-only", "HEAD", candidate.commit) == "small/gain.py"
     assert everything(folder) == before and git(folder, "status", "--porcelain") == ""
+
+
+@pytest.mark.parametrize("cone", ["--cone", "--no-cone"])
+def test_changes_outside_of_a_sparse_checkout_are_refused(tmp_path: Path, cone: str) -> None:
+    """Git neither adds them nor puts them into the copies that runs are made in."""
+    folder = make(tmp_path / "mine")
+    for name in ("library/gain.py", "other/gain.py"):
+        (folder / name).parent.mkdir()
+        (folder / name).write_text("GAIN = 0\n")
+    git(folder, "add", "-A")
+    git(folder, "commit", "-qm", "more files")
+    git(folder, "sparse-checkout", "set", cone, "library", *(["/train.py"] if cone == "--no-cone" else []))
+    (folder / "library/gain.py").write_text("GAIN = 1\n")
+    (folder / "results.tsv").write_text("mine\n")
+    write_toml(folder)
+    candidate = Repository(folder).candidate()
+    assert git(folder, "diff", "--name-only", "HEAD", candidate.commit) == "library/gain.py"
+    (folder / "other").mkdir()
+    for name in ("gain.py", "new.py"):
+        (folder / "other" / name).write_text("GAIN = 1\n")
+        with pytest.raises(PlumblineError, match=rf"other/{name}: .*git sparse-checkout add other"):
+            Repository(folder).candidate()
+        (folder / "other" / name).unlink()
+
+
+def test_what_git_commit_would_leave_out_is_not_committed(tmp_path: Path) -> None:
+    folder = make(tmp_path / "mine")
+    git(folder, "update-index", "--skip-worktree", "train.py")
+    (folder / "train.py").write_text("SHIFT = 1.0\n")
+    (folder / "gain.py").write_text("GAIN = 1\n")
+    repository = Repository(folder)
+    candidate = repository.candidate(label="a change")
+    remedy = repository.to_commit("a change")
+    with pytest.raises(PlumblineError, match=re.escape("nothing was committed: train.py: changes that were tried")):
+        repository.require_committable(candidate)
+    names = ("-c", "user.name=me", "-c", "user.email=me@localhost")
+    subprocess.run(remedy.replace("git commit", f"git {' '.join(names)} commit"), shell=True, cwd=folder, check=True)
+    assert repository.arm("HEAD").tree == candidate.tree
+    repository.require_committable(candidate)
 
 
 @pytest.mark.parametrize("begun", ["merge", "rebase", "cherry-pick"])
@@ -227,6 +269,87 @@ def test_a_submodule_that_was_moved_is_in_both_arms(tmp_path: Path) -> None:
     (folder / "train.py").write_text(TRAIN.replace("SHIFT = 0.0", "from deeper.train import SHIFT"))
     runs = list(trainer(folder).run([("baseline", 1), ("candidate", 1)]))
     assert len(runs) == 2 and all(run.value is not None and run.value < 0.6 for run in runs)
+
+
+def test_a_shallow_clone_names_how_it_gets_older_commits(tmp_path: Path) -> None:
+    folder = make(tmp_path / "mine")
+    git(folder, "commit", "-qm", "second", "--allow-empty")
+    git(tmp_path, "clone", "-q", "--depth", "1", f"file://{folder}", "clone")
+    with pytest.raises(PlumblineError, match=r"HEAD~1.*git fetch --unshallow.*--deepen"):
+        Repository(tmp_path / "clone").arm("HEAD~1")
+    git(tmp_path / "clone", "fetch", "-q", "--unshallow")
+    assert Repository(tmp_path / "clone").arm("HEAD~1").commit == git(folder, "rev-parse", "HEAD~1")
+    with pytest.raises(PlumblineError, match=r"HEAD~2") as raised:
+        Repository(folder).arm("HEAD~2")
+    assert "clone is shallow" not in str(raised.value)
+
+
+def test_a_worktree_whose_repository_was_moved_says_how_it_is_found_again(tmp_path: Path) -> None:
+    folder = make(tmp_path / "mine")
+    git(folder, "worktree", "add", "-q", str(tmp_path / "tree"))
+    folder.rename(tmp_path / "moved")
+    with pytest.raises(PlumblineError, match=rf"{folder}/.git.*git worktree repair {tmp_path}/tree") as raised:
+        Repository(tmp_path / "tree")
+    assert "git init" not in str(raised.value)
+    git(tmp_path / "moved", "worktree", "repair", str(tmp_path / "tree"))
+    Repository(tmp_path / "tree").candidate()
+
+
+def test_a_repository_of_another_user_is_read_once_git_is_told_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = make(tmp_path / "mine")
+    monkeypatch.setattr(git_call, "_SETTINGS", re.compile("GIT_(CONFIG|TEST)_.*"))
+    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
+    with pytest.raises(PlumblineError, match=rf"{folder}.*another user.*git config .*safe\.directory") as raised:
+        Repository(folder)
+    assert "git init" not in str(raised.value)
+    settings = tmp_path / "settings"
+    settings.write_text(f"[safe]\n\tdirectory = {folder}\n")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(settings))
+    assert Repository(folder).candidate()
+    monkeypatch.delenv("GIT_CONFIG_GLOBAL")
+    for key, value in (("COUNT", "1"), ("KEY_0", "safe.directory"), ("VALUE_0", str(folder))):
+        monkeypatch.setenv(f"GIT_CONFIG_{key}", value)
+    assert Repository(folder).candidate()
+
+
+def test_a_lock_that_git_left_is_named(tmp_path: Path) -> None:
+    folder = make(tmp_path / "mine")
+    lock = folder / ".git/refs/plumbline/arms.lock"
+    lock.parent.mkdir(parents=True)
+    lock.touch()
+    with pytest.raises(PlumblineError, match=rf"{lock}.*remove it"):
+        Repository(folder).hold("arms", "HEAD")
+
+
+def test_an_error_of_git_has_its_cause_and_not_only_its_last_line(tmp_path: Path) -> None:
+    folder = make(tmp_path / "mine")
+    (folder / ".gitattributes").write_text("train.py filter=lost\n")
+    for key, value in (("clean", "no-such-filter"), ("required", "true")):
+        git(folder, "config", f"filter.lost.{key}", value)
+    with pytest.raises(PlumblineError, match=r"no-such-filter.*train\.py"):
+        Repository(folder).candidate()
+
+
+def test_an_arm_of_a_commit_writes_no_object(tmp_path: Path) -> None:
+    """`plumbline log` shows the baseline where the folder may only be read."""
+    folder = make(tmp_path / 'with "quotes": and colons')
+    count = git(folder, "count-objects")
+    arm = Repository(folder).arm("HEAD")
+    assert git(folder, "count-objects") == count
+    (folder / "plumbline.toml").unlink()
+    git(folder, "commit", "-qam", "less what is no code")
+    assert git(folder, "rev-parse", "HEAD^{tree}") == arm.tree
+
+
+def test_a_link_to_itself_is_a_part_of_an_arm_and_no_data(tmp_path: Path) -> None:
+    folder = make(tmp_path / "mine")
+    (folder / "loop").symlink_to("loop")
+    candidate = Repository(folder).candidate()
+    assert git(folder, "diff", "--name-only", "HEAD", candidate.commit) == "loop"
+    with pytest.raises(PlumblineError, match=r"run\.data.*loop"):
+        fingerprint.hash_data(folder, ["loop"])
 
 
 def test_no_git_no_commit_and_data_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from plumbline.core import command_line
-from plumbline.core.errors import UsageError
+from plumbline.core.errors import UsageError, visible
 from plumbline.operate.experiments.screen_arguments import add_screen
 from plumbline.specs import name_completers as names
 from plumbline.specs.field_types import Preset
@@ -184,6 +184,18 @@ def main() -> int:
         return _main(parse_line(sys.argv[1:]))
 
 
+def _require_text(option: str, word: str) -> None:
+    """Refuse a word of the command line that no file of a decision can hold.
+
+    Raises:
+        UsageError: it is no UTF-8.
+    """
+    try:
+        word.encode()
+    except UnicodeEncodeError:
+        raise UsageError(f"{option}: {visible(word)} is no UTF-8, which pages are written in; write it so") from None
+
+
 def _main(options: argparse.Namespace) -> int:
     if options.verb == "noise" and (options.rule_runs or options.rule_lines) and not options.rule:
         raise UsageError("--rule-runs and --rule-lines are of --rule COMMAND; name the rule")
@@ -192,6 +204,10 @@ def _main(options: argparse.Namespace) -> int:
     folder = folder_meant(options)
     if folder is not None and options.verb == "try" and options.message in (None, "", "baseline"):
         raise UsageError("say in a few words what is tried, other than baseline: plumbline try -m 'halve the batch'")
+    if folder is not None and options.verb == "try":
+        _require_text("-m", options.message)
+        for flag in options.flags:
+            _require_text("a flag of the trainer's", flag)
     if folder is not None:
         from plumbline.operate.experiments import folder_verbs
 

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 
+from plumbline.core.errors import visible
 from plumbline.operate.experiments import measuring_terms, setup_guesses
 from plumbline.operate.experiments.folder_baseline import FolderBaseline
 from plumbline.verdict.comparability import fixed_files
@@ -32,12 +33,14 @@ def gather(baseline: FolderBaseline, candidate: Arm, other: Arm, metric: str, ve
     whose candidate is the working tree, also which files of that were left out.
     """
     changed = baseline.repository.list_changed_files(other.commit, candidate.commit)
-    return Evidence(
+    fixed = list_fixed(baseline.file, baseline.repository, other, changed)
+    left_out = baseline.repository.list_of_runs() if verb == "try" else ()
+    return Evidence(  # a name that is no UTF-8 is written with escapes: no JSON file can hold it
         metric=metric,
-        changed_files=changed,
-        fixed_files=list_fixed(baseline.file, baseline.repository, other, changed),
-        left_out_files=tuple(baseline.repository.list_of_runs()) if verb == "try" else (),
-        replaced_modules=tuple(_list_replaced(changed, baseline)),
+        changed_files={visible(name): lines for name, lines in changed.items()},
+        fixed_files=None if fixed is None else tuple(map(visible, fixed)),
+        left_out_files=tuple(map(visible, left_out)),
+        replaced_modules=tuple(map(visible, _list_replaced(changed, baseline))),
     )
 
 

@@ -18,6 +18,7 @@ from plumbline.verdict.decision.experiment import ExperimentQuestion
 from plumbline.verdict.evidence import parse_measures
 from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.own_trainer.folder import Folder, is_trusted, trust, trust_obstacle
+from plumbline.verdict.own_trainer.git_call import explain_shallow
 from plumbline.verdict.own_trainer.snapshot import Arm, Repository
 from plumbline.verdict.own_trainer.trainer_file import TrainerFile, load
 
@@ -77,7 +78,7 @@ def require_baseline(options: argparse.Namespace, repository: Repository) -> Non
         names = repository.names()
         raise UsageError(
             f"--baseline: {options.baseline!r} names no commit of {repository.top}{nearest(options.baseline, names)} "
-            "(git log --all --oneline lists them)"
+            f"(git log --all --oneline lists them{explain_shallow(repository.top)})"
         )
 
 

@@ -32,6 +32,7 @@ from plumbline.verdict.ledger import Ledger, LedgerEntry
 from plumbline.verdict.own_trainer import fingerprint
 from plumbline.verdict.own_trainer.command_trainer import CommandTrainer
 from plumbline.verdict.own_trainer.folder import Folder
+from plumbline.verdict.own_trainer.git_call import index_kept
 from plumbline.verdict.own_trainer.requests import read_result
 from plumbline.verdict.own_trainer.snapshot import AUTO, FOLDER, ROWS, Arm, Repository
 from plumbline.verdict.own_trainer.trainer_file import NAME, TrainerFile
@@ -378,17 +379,14 @@ def commit(repository: Repository, arm: Arm) -> str:
     """Commit what was kept, by the user's own git with the user's hooks; reports what was done.
 
     Raises:
-        PlumblineError: the working tree has changed since, or git refuses.
+        PlumblineError: a commit would not be what was tried, or git refuses.
     """
-    if repository.candidate().tree != arm.tree:
-        raise PlumblineError(
-            "nothing was committed: the working tree has changed since the try began; commit it by hand"
-        )
+    repository.require_committable(arm)
     # What is untracked of these, git ignores; it refuses to leave out by name what it ignores.
     new = not repository.list_tracked(NAME)
     names = [*repository.list_tracked(FOLDER, ROWS, AUTO), *repository.of_a_loop(), *repository.list_left_out()]
     left_out = [f":(top,exclude,literal){name}" for name in names]
-    with repository.index_kept() as keep:
+    with index_kept(repository.top) as keep:
         for command in (["add", "--all", "--", ":/", *left_out], ["commit", "--message", arm.words]):
             done = subprocess.run(
                 ["git", *command], cwd=repository.top, capture_output=True, text=True, errors="replace"

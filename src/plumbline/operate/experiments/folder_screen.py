@@ -247,7 +247,8 @@ class FolderScreen:
             pairs = [f"{first} with {second}" for (first, second), why in self.conflicts.items() if why == reason]
             tell(f"never in one run: {name_some(pairs)} ({reason})")
         repository = self.baseline.repository
-        for warning in list_tree_warnings(repository, self.base.commit, self.baseline.file.run.command):
+        run = self.baseline.file.run
+        for warning in list_tree_warnings(repository, self.base.commit, run.command, run.data):
             tell(warning)
         with index_of_tree(repository.top) as environment:
             equal = git(repository.top, "diff", "--quiet", self.base.commit, environment=environment, check=False)

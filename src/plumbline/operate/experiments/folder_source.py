@@ -150,7 +150,7 @@ class FolderSource:
     def mind(self) -> None:
         """Report what may make the runs differ from what is meant."""
         run, repository = self.baseline.file.run, self.baseline.repository
-        for warning in list_tree_warnings(repository, self.candidate.commit, run.command):
+        for warning in list_tree_warnings(repository, self.candidate.commit, run.command, run.data):
             tell(warning)
         lines = repository.list_changed_lines(self.other.commit, self.candidate.commit) if run.seed == INJECT else None
         if lines and self.candidate.flags == self.other.flags and only_a_seed(*lines):

@@ -6,6 +6,7 @@ them while a run runs is noticed.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import platform
@@ -90,6 +91,10 @@ def _hash_content(path: Path) -> str:
                 digest.update(file.read(_SAMPLE))
     except FileNotFoundError:
         return "missing"
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        raise PlumblineError(f"plumbline.toml: run.data: {path} is a link to itself; take it out") from None
     return digest.hexdigest()
 
 

@@ -15,14 +15,14 @@ import shlex
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from plumbline.core.errors import PlumblineError
-from plumbline.core.files import atomic_write_bytes, make_folder, name_in_errors, sha256_text
+from plumbline.core.files import make_folder, name_in_errors, sha256_text
 from plumbline.verdict.own_trainer import git_call, written_files
 from plumbline.verdict.own_trainer.git_call import git
 from plumbline.verdict.own_trainer.trainer_file import NAME
@@ -73,15 +73,7 @@ class Repository:
     def __post_init__(self) -> None:
         if shutil.which("git") is None:
             raise PlumblineError("git is not installed, and arms are commits; install git")
-        done = self._run("rev-parse", "--show-toplevel", check=False)
-        if done.returncode:
-            why = "" if "not a git repository" in done.stderr else f" ({done.stderr.strip()})"
-            raise PlumblineError(
-                f"{self.folder} is in no git repository{why}, and arms are commits: "
-                "git init && git add -A && git commit -m start"
-            )
-        if self._run("rev-parse", "--verify", "HEAD^{commit}", check=False).returncode:
-            raise PlumblineError(f"{self.folder} has no commit yet: git add -A && git commit -m start")
+        git_call.require_repository(self.folder)
 
     @cached_property
     def top(self) -> Path:
@@ -110,10 +102,12 @@ class Repository:
         place = str(self.top), self.prefix, reference
         commit = reference if place in _TREES else self._commit(reference)
         if not commit:
-            raise PlumblineError(f"{reference!r} names no commit of {self.top}; git log lists them")
+            rest = git_call.explain_shallow(self.top)
+            raise PlumblineError(f"{reference!r} names no commit of {self.top}; git log lists them{rest}")
         place = *place[:2], commit
         if place not in _TREES:
-            with self.own_index() as environment:
+            with self.own_index() as environment, git_call.objects_elsewhere(self.top) as objects:
+                environment |= objects  # the tree is only a name: `plumbline log` reads where nothing can be written
                 self._run("read-tree", commit, environment=environment)
                 _TREES[place] = self.write_code_tree(environment)
         return Arm(commit=commit, tree=_TREES[place], flags=tuple(flags), words=label or commit[:7])
@@ -199,23 +193,27 @@ class Repository:
         """Make an arm of the working tree as it is, and hold its commit by a ref.
 
         Raises:
-            PlumblineError: the tree has what no commit can hold: a conflict, a submodule with changes, or files so
-                large that they are data.
+            PlumblineError: the tree has what no commit can hold: a conflict, a submodule with changes, changes outside
+                of a sparse checkout, or files so large that they are data.
         """
         git_call.require_merged(self.top)
         self._require_addable()
         head = self.arm("HEAD")
-        with git_call.index_of_tree(self.top) as environment:
-            self._run("add", "--all", "--", ":/", environment=environment)
-            git_call.require_clean_submodules(self.top, environment)
-            own = [self._below_top(name) for name in (FOLDER, ROWS, AUTO)]
-            own += [f":(top,literal){name}" for name in self.list_left_out()]
-            self._run("rm", "-rfq", "--cached", "--ignore-unmatch", "--", *own, environment=environment)
-            whole = self._out("write-tree", environment=environment)
-            tree = self.write_code_tree(environment)
+        whole, tree = self._write_trees()
+        if git_call.is_sparse(self.top):
+            git_call.require_in_sparse_checkout(self.top, self._write_trees(as_sparse=True)[1], tree)
         if tree == head.tree:
             return Arm(commit=head.commit, tree=tree, flags=tuple(flags), words=label or head.words)
         return self.commit_arm(whole, tree, head, flags, label)
+
+    def _write_trees(self, *, as_sparse: bool = False) -> tuple[str, str]:
+        with git_call.index_of_tree(self.top) as environment:
+            git_call.add_all(self.top, environment, as_sparse=as_sparse)
+            git_call.require_clean_submodules(self.top, environment)
+            own = [self._below_top(name) for name in (FOLDER, ROWS, AUTO)]
+            own += [f":(top,literal){name}" for name in self.list_left_out()]
+            git_call.take_out(self.folder, own, environment)
+            return self._out("write-tree", environment=environment), self.write_code_tree(environment)
 
     def commit_arm(self, whole: str, tree: str, parent: Arm, flags: Sequence[str], label: str) -> Arm:
         """Make an arm of a tree as a commit after its parent's, and hold it by a ref; `tree`: that of its code."""
@@ -242,7 +240,19 @@ class Repository:
         new = [name for name in self.list_untracked() if name not in own]
         begin = f"git add {shlex.join(f':/{name}' for name in new)} && " if new else ""
         begin = "git add -A :/ && " if len(begin) > 200 else begin
-        return f"{begin}git commit -am {shlex.quote(message)}"
+        return f"{git_call.to_show_changes(self.top)}{begin}git commit -am {shlex.quote(message)}"
+
+    def require_committable(self, arm: Arm) -> None:
+        """Refuse to commit what was tried where `git commit` would not commit just that.
+
+        Raises:
+            PlumblineError: the working tree has changed since, or git is told not to see changes that were tried.
+        """
+        if self.candidate().tree != arm.tree:
+            raise PlumblineError(
+                "nothing was committed: the working tree has changed since the try began; commit it by hand"
+            )
+        git_call.require_seen_changes(self.top, self.to_commit(arm.words))
 
     def list_left_out(self) -> list[str]:
         """List the untracked files that are no part of an arm, as the top has them: those that this process prints to,
@@ -263,7 +273,7 @@ class Repository:
         mine = {(status.st_dev, status.st_ino) for status in map(os.fstat, filter(_is_open, (0, 1, 2)))}
         files = []
         for name in self.list_untracked():
-            with contextlib.suppress(FileNotFoundError):  # it was there a moment ago
+            with contextlib.suppress(OSError):  # a link to itself, or it was there a moment ago
                 there = (self.top / name).stat()
                 files += [name] if (there.st_dev, there.st_ino) in mine else []
         return files
@@ -332,8 +342,8 @@ class Repository:
     def write_code_tree(self, environment: Mapping[str, str]) -> str:
         """The tree of an index less what is no part of an arm."""
         own = [self._below_top(name) for name in NOT_OF_AN_ARM]
-        self._run("rm", "-rfq", "--cached", "--ignore-unmatch", "--", *own, environment=environment)
-        return self._out("write-tree", environment=environment)
+        git_call.take_out(self.folder, own, environment)
+        return self._out("write-tree", "--missing-ok", environment=environment)  # a partial clone fetches nothing
 
     def _require_addable(self) -> None:
         of_runs = set(self.list_of_runs())
@@ -354,17 +364,6 @@ class Repository:
             f"{self.top}: the files that git neither tracks nor ignores take {total / 2**20:.0f} MiB, {largest} alone "
             f"{sizes[largest] / 2**20:.0f}; add what is no code to .gitignore, and what a run needs of it to run.share"
         )
-
-    @contextlib.contextmanager
-    def index_kept(self) -> Iterator[Callable[[], None]]:
-        """Put the user's index back as it was after the block, unless what this yields was called."""
-        index = self.folder / self._out("rev-parse", "--git-path", "index")
-        before, calls = index.read_bytes() if index.exists() else None, list[bool]()
-        try:
-            yield lambda: calls.append(True)
-        finally:
-            if not calls and before is not None:
-                atomic_write_bytes(index, before)
 
     @contextlib.contextmanager
     def own_index(self) -> Iterator[dict[str, str]]:

@@ -4,6 +4,7 @@ and files whose content git LFS has not fetched.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable
 from contextlib import suppress
@@ -19,16 +20,23 @@ _END = r"[^\s\"'`,;:)}\]>|&]*"
 _POINTER = b"version https://git-lfs.github.com/spec/"
 
 
-def list_tree_warnings(repository: Repository, commit: str, command: str) -> list[str]:
-    """List what may make runs of a working tree something else than is meant, each as a sentence."""
-    warnings = (_warn_of_own_tree(repository, commit, command), _warn_of_pointers(repository))
+def list_tree_warnings(repository: Repository, commit: str, command: str, data: Iterable[str] = ()) -> list[str]:
+    """List what may make runs of a working tree something else than is meant, each as a sentence; `data`: what
+    `plumbline.toml` names as such, in git or not.
+    """
+    warnings = (_warn_of_own_tree(repository, commit, command), _warn_of_pointers(repository, data))
     return [warning for warning in warnings if warning]
 
 
-def _warn_of_pointers(repository: Repository) -> str:
-    """State which files of the working tree are what git LFS keeps in their place; empty if none is."""
+def _warn_of_pointers(repository: Repository, data: Iterable[str]) -> str:
+    """State which files of the working tree, and of the data, are what git LFS keeps in their place; empty if none
+    is.
+    """
     tracked = git(repository.top, "ls-files", "-z", "--", ":(top,attr:filter=lfs)").stdout.split("\0")
-    pointers = [name for name in filter(None, tracked) if _is_pointer(repository.top / name)]
+    files = [repository.top / name for name in filter(None, tracked)]
+    for place in (repository.folder / name for name in data):
+        files += [place, *sorted(place.rglob("*"))]
+    pointers = [os.path.relpath(file, repository.folder) for file in dict.fromkeys(files) if _is_pointer(file)]
     if not pointers:
         return ""
     return (
@@ -38,8 +46,10 @@ def _warn_of_pointers(repository: Repository) -> str:
 
 
 def _is_pointer(path: Path) -> bool:
-    with suppress(OSError), open(path, "rb") as file:
-        return file.read(len(_POINTER)) == _POINTER
+    with suppress(OSError):
+        if path.is_file():  # a pipe would never end
+            with open(path, "rb") as file:
+                return file.read(len(_POINTER)) == _POINTER
     return False
 
 
