@@ -2,8 +2,8 @@
 
     python -m tests.offline_check [--study premature]
 
-Texts are the documentation's, so that nothing has to be fetched, and no variable tells a library to stay offline. What
-is asked is listed, and is a fault. Needs strace.
+Texts are the documentation's and the code's, so that nothing has to be fetched, and no variable tells a library to stay
+offline. What is asked is listed, and is a fault. Needs strace.
 """
 
 from __future__ import annotations
@@ -67,7 +67,8 @@ def make_folders(scratch: Path) -> tuple[Path, Path]:
     root = project.root
     for name in ("texts", "items"):
         (root / name).mkdir()
-    pages = [page for pattern in ("*.md", "docs/**/*.md", "studies/**/*.md") for page in root.glob(pattern)]
+    patterns = ("*.md", "docs/**/*.md", "studies/**/*.md", "src/**/*.py")
+    pages = [page for pattern in patterns for page in root.glob(pattern)]
     parts = [part for page in sorted(pages) for part in page.read_text().split("\n\n") if len(part) > 60]
     texts = ["\n\n".join(parts[place : place + 4]) for place in range(0, len(parts), 2)]
     (root / "texts/pages.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
