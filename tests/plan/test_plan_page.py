@@ -93,3 +93,20 @@ def test_the_verb_prints_the_narrow_table(repository: Path, tmp_path: Path) -> N
     names = {"study", "target", "preset", "machine", "speed", "not_counted"}
     frame = pd.read_csv(tmp_path / "plan.csv")
     assert set(frame.select_dtypes(exclude="number").columns) | {"not_counted"} == names
+
+
+def test_targets_are_priced_alone_in_the_order_asked_for(repository: Path, tmp_path: Path) -> None:
+    args = ["--preset", "paper", "--machine", "h100", "--config", f"work={tmp_path}"]
+    done = run_in_process.run(plan_verb.main, "results/quack/fig1.png", "results/table2.csv", *args, cwd=repository)
+    assert done.returncode == 0 and widest(done.stdout) <= 80
+    lines = [line.split() for line in done.stdout.splitlines()]
+    assert [line[0] for line in lines if line and line[0] in ("fig1", "table2", "table1")] == ["fig1", "table2"]
+    assert [line for line in lines if line in (["quack"], ["transfer"])] == [["quack"], ["transfer"]]
+    for wrong, facts in (
+        ("results/quack/tabl1.csv", ("quack", "tabl1", "table1")),
+        ("results/tabel2.csv", ("transfer",)),
+    ):
+        refused = run_in_process.run(plan_verb.main, wrong, *args, cwd=repository)
+        assert refused.returncode == 1 and all(fact in refused.stderr for fact in (wrong, *facts))
+    refused = run_in_process.run(plan_verb.main, "results/table2.csv", "--by", "sizes", *args, cwd=repository)
+    assert refused.returncode == 1 and "--by sizes" in refused.stderr

@@ -64,6 +64,8 @@ ELSEWHERE = {
     "snakemake results/table2.csv --profile slurm -n": PAPER,
     "plumbline check results/table2.csv --profile slurm": BEFORE,
     "plumbline plan --profile slurm": BEFORE,
+    "plumbline plan results/table2.csv --profile":
+        "../plan/test_plan_page.py::test_targets_are_priced_alone_in_the_order_asked_for",
     "snakemake results/table2.csv --profile slurm --profile my-site --dry-run": BEFORE,
     # On the lab cluster; its overlay stands in for my-site, and a table of ten runs for that of 26.
     "snakemake results/table2.csv --profile slurm --profile my-site": CLUSTER,

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from plumbline.core.command_line import HIDDEN, Parser, run
 from plumbline.core.csv_text import write_frame
+from plumbline.core.errors import PlumblineError, nearest
 from plumbline.core.files import atomic_write_text
 from plumbline.plan import machines, model_counts, plan_page, stage_page
 from plumbline.plan.run_estimate import estimator
@@ -20,6 +24,8 @@ from plumbline.specs.yaml_files import PRESETS, load_config
 def arguments() -> Parser:
     """Build the command-line parser of `plumbline plan`."""
     parser = Parser(__doc__)
+    targets = "a table or figure by its file, such as results/table2.csv; its row alone is shown (default: all)"
+    parser.add_argument("targets", nargs="*", metavar="TARGET", help=targets)
     parser.add_argument("--preset", choices=PRESETS, help="default: config/config.yaml's")
     machine = (
         f"an entry of config/machines.yaml (default: config/config.yaml's, and {machines.PAPER_MACHINE} at paper where "
@@ -52,15 +58,38 @@ def main() -> None:
     counts = model_counts.update(Path(planned.paths.counts), planned.every_run.values())
     priced = estimator(planned, machine, sizes=model_counts.ModelCostLookup(counts))
     frame = make_table(priced)
-    view = options.by or ("stages" if planned.name == "paper" else "targets")
+    view = options.by or ("stages" if planned.name == "paper" and not options.targets else "targets")
+    if options.targets and view != "targets":
+        raise PlumblineError(f"--by {view} is of a whole plan; leave it or {' '.join(options.targets)} out")
     if view == "sizes":
         print(stage_page.tabulate_sizes(priced))
+    elif options.targets:
+        print(plan_page.terminal_of_targets(priced, _choose_rows(frame, options.targets, config["main_study"])))
     else:
         print((stage_page if view == "stages" else plan_page).terminal(priced, frame))
     if options.out:
         text = plan_page.markdown(priced, frame)
         atomic_write_text(options.out.with_suffix(".md"), f"# What each target costs\n\n{text}\n")
         atomic_write_text(options.out, write_frame(frame))
+
+
+def _choose_rows(frame: pd.DataFrame, targets: Sequence[str], main_study: str) -> pd.DataFrame:
+    """Choose the rows of targets, in the order asked for; a file below no study's folder is of the main study.
+
+    Raises:
+        PlumblineError: a study that is not planned, or a target that it does not have.
+    """
+    rows = []
+    for target in targets:
+        path, planned = Path(target).with_suffix(""), set(frame["study"])
+        study = path.parent.name if path.parent.name in planned else main_study
+        names = list(frame.loc[frame["study"] == study, "target"])
+        if path.name not in names:
+            raise PlumblineError(
+                f"{target}: {study} has no target {path.name!r}{nearest(path.name, names)}; see --by targets"
+            )
+        rows.append(frame[(frame["study"] == study) & (frame["target"] == path.name)])
+    return pd.concat(rows)
 
 
 def _load_configuration(options: argparse.Namespace) -> dict[str, Any]:

@@ -54,11 +54,17 @@ def compare_with_papers(priced: RunEstimator) -> str:
     return "\n\n".join(parts)
 
 
-def terminal(priced: RunEstimator, frame: pd.DataFrame) -> str:
-    """Write the plan for a terminal: a table with few columns for each study; no line is longer than `WIDTH`."""
+def terminal_of_targets(priced: RunEstimator, frame: pd.DataFrame) -> str:
+    """Write rows of the plan for a terminal: few columns for each study; no line is longer than `WIDTH`."""
     parts = [textwrap.fill(note, WIDTH) for note in list_notes(priced, frame)]
     for study, rows in frame.groupby("study", sort=False):
         parts += [f"{study}\n{_grid(_select_narrow(rows), 'simple', [WORD_WIDTH])}"]
+    return "\n\n".join(parts)
+
+
+def terminal(priced: RunEstimator, frame: pd.DataFrame) -> str:
+    """Write the whole plan for a terminal, and beside it what the papers say of their own runs."""
+    parts = [terminal_of_targets(priced, frame)]
     beside = compare_published(priced, ROOT)
     if len(beside):
         widths = [WORD_WIDTH, PUBLISHED_WIDTH, WORD_WIDTH]
