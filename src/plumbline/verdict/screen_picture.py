@@ -75,7 +75,7 @@ class ScreenPicture:
         ends = [end for gain in self.gains for end in (gain.low, gain.high)]
         axis, label = Axis.of([0.0, *ends]), choose_digits(ends)
         rest = f"; {self.left_out} smaller ones left out" if self.left_out else ""
-        head = f"gain in {shorten(self.metric, 24)}, {self.interval} intervals; better to the right, blue chosen{rest}"
+        head = f"gain in {shorten(self.metric, 14)}, {self.interval} intervals; better to the right, blue chosen{rest}"
         rule = draw_path("rule", f"M{axis.x(0.0)} {top}V{bottom}")
         elements = [draw_head(top, head), *draw_columns(axis, top, bottom), rule]
         for place, gain in enumerate(self.gains):
