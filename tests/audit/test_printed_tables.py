@@ -9,7 +9,18 @@ import pytest
 
 from plumbline.audit import audit_csv
 from plumbline.audit.coverage import list_printed_cells
-from plumbline.audit.printed_html import CONTRADICTS, HOLDS, LIKELY, READ, UNCHECKED, judge_row
+from plumbline.audit.printed_html import (
+    CONTRADICTS,
+    HOLDS,
+    LIKELY,
+    READ,
+    STYLE,
+    UNCHECKED,
+    ShownNumber,
+    ShownTable,
+    judge_row,
+    write_table,
+)
 from plumbline.audit.printed_tables import PrintedTables
 from plumbline.core import fingerprint_file
 from plumbline.specs.yaml_files import ROOT
@@ -72,3 +83,17 @@ def test_a_number_that_no_row_looks_at_has_no_colour(audit: Path) -> None:
 def test_an_audit_that_was_edited_or_is_of_other_papers_has_no_page(audit: Path, tmp_path: Path) -> None:
     assert PrintedTables.read("mine", ROOT, audit) is None
     assert PrintedTables.read("transfer", ROOT, tmp_path / "audit.csv") is None
+
+
+def test_a_column_of_texts_is_on_the_left_with_its_head() -> None:
+    def cell(text: str, kind: str = "") -> list[ShownNumber]:
+        return [ShownNumber(text=text, kind=kind)]
+
+    rows = [
+        [cell("a"), cell("Smith et al."), cell("0.5", UNCHECKED), cell("")],
+        [cell("b"), cell("ours"), cell("n/a"), cell("")],
+    ]
+    html = write_table(ShownTable(name="Table 1", columns=["method", "source", "loss", "none"], rows=rows))
+    texts = re.findall(r'<t[hd] class="text">([^<]*)<', html)
+    assert texts == ["source", "Smith et al.", "ours"], "a number's column has texts on the right"
+    assert ".printed-table .text{text-align:left}" in STYLE

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from plumbline.verdict.picture import DecisionPicture, PicturedArm, PicturedGain
 from tests.report.headless_browser import Browser
 
 PAGES = ("index", "studies/transfer", "studies/query_free", "claims", "audit", "plan", "verdicts", "verdicts/mine")
@@ -206,3 +207,21 @@ def test_any_two_runs_are_drawn_over_each_other(chromium: Browser, pages: Path) 
     assert chromium.run("location.hash") == "#scale=base&a=baseline&b=qknorm/s44", "an address to be sent"
     chromium.run(f"{form}.querySelector('button').click()")
     assert chromium.run(f"[{form}.elements.a.value, {form}.elements.b.value]") == ["qknorm/s44", "baseline"]
+
+
+@pytest.mark.parametrize("name", ["学" * 21, "WARMUP OF THE MOMENTUM", "a rate x0.7 with 60 % warmdown", "短い名前"])
+def test_no_text_of_a_phones_picture_is_cut(chromium: Browser, tmp_path: Path, name: str) -> None:
+    arms = [
+        PicturedArm(name="main", values=[("1", 3.2), ("2", 3.21)], baseline=True, places=[0, 2]),
+        PicturedArm(name=name, values=[("1", 3.1)], lost=["diverged", "crashed"], fresh=True, places=[1]),
+    ]
+    gain = PicturedGain(name=name, middle=0.1, low=0.05, high=0.15)
+    picture = DecisionPicture(title="", metric=name, higher=False, arms=arms, gains=[gain], asked=0.02).svg()
+    page = tmp_path / "picture.html"
+    page.write_text(f'<meta charset="utf-8"><meta name="viewport" content="width=device-width">{picture}')
+    chromium.look(width=390)
+    chromium.open(page)
+    chromium.requests.clear()  # it is no page of the report
+    boxes = "[...document.querySelectorAll('text')].map(each => [each.getBBox(), each.textContent])"
+    outside = chromium.run(f"{boxes}.filter(([box]) => box.x < 0 || box.x + box.width > 700).map(pair => pair[1])")
+    assert outside == [] and chromium.run("getComputedStyle(document.querySelector('.head')).fontSize") == "15px"

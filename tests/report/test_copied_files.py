@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from plumbline.audit.audit_rows import COLUMNS
+from plumbline.core.csv_text import write_rows
 from plumbline.report import __main__ as report
 from plumbline.report.copied_files import copy_file, find_fault
+from plumbline.report.workbench.write_workbench import write_collected
 from tests import run_in_process
 from tests.report.headless_browser import Browser
 from tests.report.page_checks import FORBIDDEN, PageParser, check_in_browser, check_picture
@@ -94,3 +96,16 @@ def test_pictures_of_plumbline_are_copied(repository: Path) -> None:
         assert not find_fault(picture.read_bytes()), picture
     label = SVG.replace(">", ' aria-label="a@b \\ url(x)">')
     assert not find_fault(f"<?xml version='1.0' encoding='UTF-8'?>{label}<path clip-path='url(#a)'/></svg>".encode())
+
+
+def test_a_copied_page_of_ours_leads_back_and_a_foreign_one_stays(tmp_path: Path) -> None:
+    foreign = "<html><body>a paper of others"
+    for name, page in (("ours", f"{OWN}</head><body>{RUNS}"), ("theirs", foreign)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "audit.csv").write_text(write_rows([COLUMNS, ["a"] * len(COLUMNS)]))
+        (tmp_path / name / "audit.html").write_text(page)
+    write_collected(tmp_path, tmp_path / "report/index.html")
+    ours, theirs = sorted((tmp_path / "report/files/audits").glob("*.html"))
+    (link,) = re.findall(r'<body><nav><a href="([^"]+)">', ours.read_text())
+    assert "as printed" in (ours.parent / link).read_text() and (ours.parent / link).parent.name == "audits"
+    assert theirs.read_text().endswith(f">\n{foreign}")

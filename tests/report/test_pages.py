@@ -12,7 +12,9 @@ from urllib.parse import parse_qsl, unquote
 
 import pytest
 
+from plumbline.audit.audit_rows import COLUMNS
 from plumbline.core import fingerprint_file
+from plumbline.core.csv_text import write_rows
 from plumbline.core.files import swap_paths
 from plumbline.project import load
 from plumbline.report import report_site, run_comparison, write_report
@@ -246,6 +248,22 @@ def test_the_newest_of_two_tries_is_first(tmp_path: Path, monkeypatch: pytest.Mo
         ]
     page = Path("results/demo/report/experiments/a-1.html").read_text()
     assert ">kept, claim</span> <small>2026-11-03 10:20 UTC</small>" in page
+
+
+def test_an_audit_alone_leads_and_what_is_missing_is_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    whole = planned("demo", "key_norms")
+    path = Path(whole.paths.results) / "audit.csv"
+    path.parent.mkdir(parents=True)
+    row = dict.fromkeys(COLUMNS, "") | dict.fromkeys(("recomputed", "recomputed_low", "recomputed_high"), "1")
+    rows = [row | {"study": "key_norms", "verdict": verdict} for verdict in ("match", "match", "match", "mismatch")]
+    path.write_text(write_rows([rows[0], *(each.values() for each in rows)]))
+    fingerprint_file.write(path, "of nothing")
+    write_report.build_report(whole, Path("results/demo/report/index.html"))
+    first = Path("results/demo/report/index.html").read_text()
+    main = first[first.index("<main") : first.index("Across the studies")]
+    assert '<article class="paper">' not in main and main.count("not ") == main.count("1 of 4 checks") == 1
+    assert main.index("1 of 4 checks") < main.index("Not made yet") and main.count("snakemake") == 1
 
 
 @pytest.mark.parametrize("damage", [b"", b"half a file"])

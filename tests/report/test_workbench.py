@@ -267,7 +267,9 @@ def test_a_folder_of_records_shows_what_its_board_does(folder: Path, tmp_path: P
         for line in (line for record in numbers["records"] for line in record["lines"]):
             assert visible(line.replace("`", "").replace("**", "")) in unescape(first.text)
         (copy,) = {link for link in first.links if link.startswith("files/boards/")}
-        assert (records / "report" / copy).read_text() == (records / "board/index.html").read_text()
+        back = f'<nav><a href="../../../index.html">← {records.name}</a></nav>'
+        assert (records / "report" / copy).read_text().replace(back, "") == (records / "board/index.html").read_text()
+        assert "../../../index.html" in Read(records / "report" / copy).links
         assert {"board.json", "card.svg"} < set(first.links) and (records / "report/card.svg").is_file()
 
 
@@ -489,6 +491,34 @@ class TestBrowser:
         for name in read:
             chromium.open(pages / name)
             assert chromium.run("document.documentElement.scrollWidth") <= width, name
+
+    def test_what_decides_of_a_table_is_in_a_phones_window(
+        self, chromium: Browser, pages: Path, tmp_path: Path
+    ) -> None:
+        row = {"study": "one", "id": "a_row.with_a_name.of_many.parts", "verdict": "within rounding"}
+        row |= {
+            "printed": "123.456",
+            "recomputed": "123.4561234567",
+            "quantity": HOSTILE,
+            "source": "Table 1",
+            "finding": "",
+        }
+        (tmp_path / "audit.csv").write_text(write_rows([row, row.values()]))
+        write_workbench.write_collected(tmp_path, tmp_path / "report/index.html")
+        audit = next((tmp_path / "report/audits").iterdir())
+        for page, heads in (
+            (pages / "index.html", ["what was tried", "verdict", "gain", "interval"]),
+            (audit, ["row", "verdict", "printed", "recomputed"]),
+        ):
+            chromium.look(width=390)
+            chromium.open(page)
+            chromium.requests.clear()  # the audit lies elsewhere
+            right = "getBoundingClientRect().right"
+            within = f"filter(head => head.{right} <= document.querySelector('.box').{right} + 1)"
+            script = f"[...document.querySelectorAll('.data thead th')].{within}.map(head => head.textContent.trim())"
+            assert chromium.run(script)[:4] == heads
+        assert ">study<" not in audit.read_text(), "a column of one word"
+        assert ">123.45612<" in audit.read_text(), "the digits that tell it from what is printed"
 
     def test_any_runs_are_laid_over_each_other_zoomed_and_kept(self, chromium: Browser, pages: Path) -> None:
         chromium.look()

@@ -7,7 +7,7 @@ cuts them off. It needs no script, and its style is its own: any page can show i
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from itertools import groupby
@@ -31,9 +31,12 @@ MEANINGS = {
 #: Most letters that are shown of a number's checks.
 LONGEST = 600
 
+#: The attribute of a cell in a column of texts.
+_TEXT = ' class="text"'
+
 STYLE = """
 .printed-table td,.printed-table th{text-align:right;vertical-align:baseline}.printed-table td{white-space:nowrap}
-.printed-table tr>:first-child{text-align:left}
+.printed-table tr>:first-child,.printed-table .text{text-align:left}
 .printed-table th{vertical-align:bottom}.printed-table .over{text-align:center}
 .printed-table tr.rule td{border-top:1px solid}
 .printed-table :is(a,button){display:inline-block;min-width:24px;min-height:24px;padding:2px 4px;border:0;
@@ -96,6 +99,17 @@ class ShownTable:
         counts = Counter(number.kind for row in self.rows for cell in row for number in cell)
         return {kind: counts[kind] for kind in MEANINGS if counts[kind]}
 
+    @property
+    def text_columns(self) -> frozenset[int]:
+        """Places of the columns in which something is printed, and no number; the first is on the left anyway."""
+        columns = enumerate(zip(*self.rows, strict=True))
+        by_place = {place: [number for cell in cells for number in cell] for place, cells in columns}
+        return frozenset(
+            place
+            for place, numbers in by_place.items()
+            if place and any(number.text for number in numbers) and not any(number.kind for number in numbers)
+        )
+
 
 def judge_row(row: Row) -> str:
     """What a row of the audit comes to, of `MEANINGS`."""
@@ -117,19 +131,22 @@ def describe_checks(rows: Sequence[Row]) -> str:
 
 def write_table(table: ShownTable) -> str:
     """Write a table."""
-    lines = []
+    lines, texts = [], table.text_columns
     for place, cells in enumerate(table.rows):
         rule = ' class="rule"' if place in table.rules else ""
         if place in table.titles:
             title = f'<td colspan="{len(table.columns)}"><i>{write_text(table.titles[place])}</i></td>'
             lines.append(f"<tr{rule}>{title}</tr>")
             rule = ""
-        written = "".join(f"<td>{' ± '.join(map(_write_number, numbers))}</td>" for numbers in cells)
+        written = "".join(
+            f"<td{_TEXT * (column in texts)}>{' ± '.join(map(_write_number, numbers))}</td>"
+            for column, numbers in enumerate(cells)
+        )
         lines.append(f"<tr{rule}>{written}</tr>")
     body = "\n".join(lines)
     return (
         f'<div class="box" tabindex="0" role="region" aria-label="{write_text(table.name)} as printed">'
-        f'<table class="printed-table"><thead>{_write_head(table.columns)}</thead>'
+        f'<table class="printed-table"><thead>{_write_head(table.columns, texts)}</thead>'
         f"<tbody>\n{body}\n</tbody></table></div>"
     )
 
@@ -175,7 +192,7 @@ def _write_number(number: ShownNumber) -> str:
     return f'<span class="{READ}">{text}</span>' if number.kind == READ else text
 
 
-def _write_head(columns: Sequence[str]) -> str:
+def _write_head(columns: Sequence[str], texts: Collection[int]) -> str:
     """The head of a table; what stands above several columns in print has a line of its own."""
     above, names = "", []
     for over, group in groupby(columns, key=lambda column: column.rpartition(" / ")[0]):
@@ -184,5 +201,5 @@ def _write_head(columns: Sequence[str]) -> str:
         title = f'<th class="over" colspan="{len(own)}">{write_text(shared)}</th>'
         above += title if shared else "<td></td>" * len(own)
         names += [column.removeprefix(f"{shared} / ") if shared else column for column in own]
-    head = "".join(f"<th>{write_text(name)}</th>" for name in names)
+    head = "".join(f"<th{_TEXT * (column in texts)}>{write_text(name)}</th>" for column, name in enumerate(names))
     return f"<tr>{above}</tr><tr>{head}</tr>" if "colspan" in above else f"<tr>{head}</tr>"

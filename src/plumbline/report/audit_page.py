@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from plumbline.core import fingerprint_file
@@ -11,15 +12,16 @@ from plumbline.report.page_frame import ReportPage
 from plumbline.report.page_table import ColumnHead, HtmlCell, PageTable, number_cell, text_cell
 from plumbline.report.results_on_disk import ResultsOnDisk
 
-#: What is shown of a row: column of the csv -> head. The rest is in the csv next to the page.
+#: What is shown of a row: column of the csv -> head, first what a phone has room for. The rest is in the csv next to
+#: the page.
 SHOWN = {
     "id": ColumnHead(text="row"),
-    "study": ColumnHead(text="study"),
     "verdict": ColumnHead(text="verdict"),
-    "quantity": ColumnHead(text="quantity", wide=True),
-    "source": ColumnHead(text="where"),
     "printed": ColumnHead(text="printed", numeric=True, printed=True),
     "recomputed": ColumnHead(text="recomputed", numeric=True),
+    "study": ColumnHead(text="study"),
+    "quantity": ColumnHead(text="quantity", wide=True),
+    "source": ColumnHead(text="where"),
     "finding": ColumnHead(text="finding"),
 }
 
@@ -52,15 +54,27 @@ def build_page(results: ResultsOnDisk) -> ReportPage:
 def build_table(path: Path, files: dict[str, str]) -> PageTable:
     """Build the table of every row of an audit's CSV; `files`: what is offered with it."""
     with open(path, encoding="utf-8", newline="") as handle:
-        rows = [[_make_cell(row, name) for name in SHOWN] for row in read_rows(handle)]
+        audited = list(read_rows(handle))
+    # The study is the page's own where it is the only one.
+    names = [name for name in SHOWN if name != "study" or len({row["study"] for row in audited}) > 1]
+    rows = [[_make_cell(row, name) for name in names] for row in audited]
     title = "Every row: a printed number next to the value that follows from others."
-    return PageTable(id="rows", title=title, heads=list(SHOWN.values()), rows=rows, files=files)
+    return PageTable(id="rows", title=title, heads=[SHOWN[name] for name in names], rows=rows, files=files)
 
 
 def _make_cell(row: dict[str, str], name: str) -> HtmlCell:
     if not SHOWN[name].numeric:
         return text_cell(row[name])
     try:
-        return number_cell(float(row[name]), row[name])
+        value = float(row[name])
     except ValueError:
         return text_cell(row[name])
+    return number_cell(value, row[name] if SHOWN[name].printed else _write_short(value, row))
+
+
+def _write_short(value: float, row: dict[str, str]) -> str:
+    """Write a recomputed number with two digits more than the printed one has; the csv has them all."""
+    printed, text = row["printed"], row["recomputed"]
+    if not re.fullmatch(r"[-+]?\d+(\.\d+)?", printed):
+        return text
+    return min(text, f"{value:.{len(printed.partition('.')[2]) + 2}f}", key=len)

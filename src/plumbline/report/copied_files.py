@@ -36,11 +36,15 @@ _REFUSED = (
 )
 
 
-def copy_file(source: Path, target: Path) -> None:
-    """Copy a file for a report: a page under a policy, and for a picture that may do more than be seen a note on it."""
+def copy_file(source: Path, target: Path, back: str = "") -> None:
+    """Copy a file for a report: a page under a policy, and for a picture that may do more than be seen a note on it.
+
+    `back`: HTML that leads back to the report, which a page of Plumbline begins with; others' stay as they are.
+    """
     if target.suffix == ".html":
         page = source.read_bytes()
-        target.write_bytes(page if _OWN.match(page) else _POLICY.encode() + page)
+        own = page.replace(b"<body>", b"<body>" + back.encode(), 1)
+        target.write_bytes(own if _OWN.match(page) else _POLICY.encode() + page)
     elif target.suffix == ".svg" and (fault := find_fault(source.read_bytes())):
         target.write_text(_REFUSED.format(escape(f"{source.name} {fault}")), encoding="utf-8")
     else:

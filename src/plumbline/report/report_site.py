@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from plumbline.core import temporary_files
 from plumbline.core.errors import PlumblineError, visible
@@ -78,7 +78,8 @@ class ReportSite:
         for source, name in page.files.items():
             target = self.folder / name
             target.parent.mkdir(parents=True, exist_ok=True)
-            copy_file(source, target)
+            link = f"{'../' * name.count('/')}{page.path}"
+            copy_file(source, target, f'<nav><a href="{escape(link)}">← {escape(visible(page.title))}</a></nav>')
 
     def write_assets(self) -> None:
         """Write what the pages load."""

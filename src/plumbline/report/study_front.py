@@ -101,8 +101,8 @@ class StudyFront:
 
     @property
     def is_begun(self) -> bool:
-        """Whether there is a run or a product of it, or its printed numbers were recomputed."""
-        return self.runs.has_any or self.audited is not None or any(product.made for product in self.products)
+        """Whether there is a run or a product of it."""
+        return self.runs.has_any or any(product.made for product in self.products)
 
     @property
     def missing(self) -> list[StudyProduct]:

@@ -106,8 +106,9 @@ def _build_overview(results: ResultsOnDisk, fronts: list[StudyFront], other_page
             (front, study_page.describe_figure(front, front.picture) if front.picture else None) for front in begun
         ],
         "count": len(fronts),
+        "audits": [front for front in unmade if front.audited],
         "unmade": unmade,
-        "command": results.command("all", studies=", ".join(front.study.name for front in unmade)),
+        "command": results.command("all", studies=", ".join(front.study.name for front in unmade if begun)),
         "counts": RunCounts.of(results.runs),
         "packed": results.packed,
         "marks": MARKS,

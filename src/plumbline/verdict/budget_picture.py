@@ -56,7 +56,7 @@ class BudgetPicture:
         span = self.doublings[-1] - self.doublings[0] if self.gains else 1.0
         room = RIGHT - LEFT - 2 * MARGIN
         places = [round(LEFT + MARGIN + (at - self.doublings[0]) / span * room, 1) for at in self.doublings]
-        head = f"gain in {shorten(self.metric, 24)} by budget, {self.interval} intervals, and slope; better upwards"
+        head = f"gain in {shorten(self.metric, 14)} by budget, {self.interval} intervals, and slope; better upwards"
         rule = draw_path("rule", f"M{LEFT} {y(0.0)}H{RIGHT}")
         elements = [draw_head(top, head), *draw_heights(axis, top, bottom), rule]
         if self.line is not None and self.gains:
@@ -67,7 +67,7 @@ class BudgetPicture:
             elements += [
                 draw_path("reach", f"M{x} {low}V{high}M{x - 6} {low}h12M{x - 6} {high}h12", text),
                 draw_dot("candidate", x, y(gain.middle), text),
-                draw_below(x, bottom, shorten(gain.name, 12)),
+                draw_below(x, bottom, shorten(gain.name, 7)),
             ]
         elements.append(draw_left(bottom + 15, "budget"))
         return draw_picture(self.title, self.description, bottom + BELOW, elements)

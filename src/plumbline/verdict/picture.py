@@ -15,8 +15,8 @@ from typing import TypeVar
 from plumbline.verdict.picture_parts import (
     ABOVE,
     BELOW,
+    BELOW_NAME,
     LEFT,
-    NAME,
     RIGHT,
     Axis,
     choose_digits,
@@ -173,7 +173,7 @@ class DecisionPicture:
         axis, label = Axis.of(every), choose_digits(every)
         better = "higher is better" if self.higher else "lower is better"
         elements = [
-            draw_head(top, f"{shorten(self.metric, 40)} of each run, and its mean; {better}"),
+            draw_head(top, f"{shorten(self.metric, 24)} of each run, and its mean; {better}"),
             *draw_columns(axis, top, bottom),
             "",
         ]
@@ -181,7 +181,7 @@ class DecisionPicture:
             if arm.baseline and arm.mean is not None:
                 elements.append(draw_path("bank", f"M{axis.x(arm.mean)} {top}V{bottom}"))
         for y, arm in _place_rows(top, self.arms):
-            elements += _draw_row_name(y, arm.name, shorten(arm.runs_text, NAME + 3))
+            elements += _draw_row_name(y, arm.name, shorten(arm.runs_text, BELOW_NAME))
             if arm.mean is not None:
                 line = f"M{axis.x(arm.mean)} {y - 11}V{y + 11}"
                 elements.append(draw_path(f"mean {arm.kind}", line, f"mean of {arm.name}: {label(arm.mean)}"))
@@ -198,7 +198,7 @@ class DecisionPicture:
         ends = "" if self.listed_by else ", and each mean"
         ends += "; hollow: fresh runs" if any(arm.fresh for arm in self.arms) else ""
         elements = [
-            draw_head(top, f"{shorten(self.metric, 24)} in the order {self.order_name}{ends}"),
+            draw_head(top, f"{shorten(self.metric, 14)} in the order {self.order_name}{ends}"),
             *draw_heights(axis, top, bottom),
             "",
         ]
@@ -219,7 +219,7 @@ class DecisionPicture:
     def _draw_gains(self, top: int, bottom: int) -> list[str]:
         axis = Axis.of([0.0, self.asked, *(end for gain in self.gains for end in (gain.low, gain.middle, gain.high))])
         required = "; dashed: what is required" if self.asked else ""
-        head = f"gain in {shorten(self.metric, 24)}, {self.interval} interval, better to the right{required}"
+        head = f"gain in {shorten(self.metric, 14)}, {self.interval} interval, better to the right{required}"
         rule = draw_path("rule", f"M{axis.x(0.0)} {top}V{bottom}")
         elements = [draw_head(top, head), *draw_columns(axis, top, bottom), "", rule]
         if self.asked:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import re
 import sys
+import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,8 +23,10 @@ from plumbline.core.errors import visible
 WIDTH, LEFT, RIGHT = 700, 172, 676
 #: What is above a panel (its heading) and below it (numbers).
 ABOVE, BELOW = 44, 30
-#: Cells of a name that fit next to the data.
-NAME = 21
+#: The letters of a narrow picture, in which they are largest (picture_style.svg), in pixels.
+LETTER, SMALL = 15, 14
+#: Widths in letters: of a name and of what is small below it, next to the data, and of a heading, which is bold.
+NAME, BELOW_NAME, HEAD = (LEFT - 12) / LETTER, (LEFT - 12) / SMALL, (WIDTH - 16) / LETTER / 1.12
 
 
 def draw_picture(title: str, description: str, height: float, elements: Iterable[str]) -> str:
@@ -54,8 +57,17 @@ def draw_text(x: float, y: float, text: str, *, kind: str = "", anchor: str = ""
 
 
 def draw_head(top: float, text: str) -> str:
-    """Draw the heading of a panel."""
-    return draw_text(16, top - 14, text, kind="head")
+    """Draw the heading of a panel, on two lines where one would be too long in a narrow picture."""
+    text = clean(text)
+    if measure(text) <= HEAD:
+        return draw_text(16, top - 14, text, kind="head")
+    places = [place for place, sign in enumerate(text) if sign == " " and measure(text[:place]) <= HEAD]
+    place = max(places, key=lambda place: (text[place - 1] == ";", place), default=len(text))
+    lines = [
+        draw_text(16, top - 30, text[:place], kind="head"),
+        draw_text(16, top - 13, text[place + 1 :], kind="head"),
+    ]
+    return "\n".join(lines)
 
 
 def draw_path(kind: str, line: str, label: str = "") -> str:
@@ -107,18 +119,29 @@ def clean(text: str) -> str:
     return re.sub(r"\s+", " ", visible(text))
 
 
-def shorten(text: str, cells: int = NAME) -> str:
-    """Cut a text that takes more cells of a line than there are, with an ellipsis."""
+def shorten(text: str, width: float = NAME) -> str:
+    """Cut a text that is wider than so many letters, with an ellipsis."""
     text = clean(text)
-    if text.isascii() and len(text) <= cells:
+    if measure(text) <= width:
         return text
-    from rich.cells import cell_len
-
-    if cell_len(text) <= cells:
-        return text
-    while cell_len(text) > cells - 1:
+    while measure(text) > width - 1:
         text = text[:-1]
     return f"{text.rstrip()}…"
+
+
+def measure(text: str) -> float:
+    """How wide a text is in letters (em), in the widest font of the pictures' style."""
+    return sum(map(_measure_sign, text))
+
+
+def _measure_sign(sign: str) -> float:
+    if unicodedata.east_asian_width(sign) in "WF" or sign in "mwMW@%…—":
+        return 1.0
+    if unicodedata.combining(sign):
+        return 0.0
+    if sign in "ijlftrI.,:;'|!()[]/- ":
+        return 0.36
+    return 0.72 if sign.isupper() else 0.61
 
 
 @dataclass(frozen=True)

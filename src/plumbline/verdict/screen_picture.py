@@ -27,6 +27,8 @@ from plumbline.verdict.picture_parts import (
 
 #: The height of an effect's row and of the half-normal plot, and effects that are drawn at most.
 ROW, NORMAL, MOST = 17, 220, 40
+#: Effects that a half-normal plot needs: the margin of fewer is many times any of them.
+FEWEST = 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,10 +57,19 @@ class ScreenPicture:
         """Draw it."""
         bottom = ABOVE + ROW * max(1, len(self.gains))
         elements = self._draw_effects(ABOVE, bottom)
-        if len(self.half_normal) > 1:
+        if self.has_half_normal:
             top, bottom = bottom + BELOW + ABOVE, bottom + BELOW + ABOVE + NORMAL
             elements += self._draw_normal(top, bottom)
+        elif self.half_normal:
+            bottom += BELOW
+            why = f"No half-normal plot: it takes {FEWEST} effects to tell one from the rest."
+            elements.append(draw_text(16, bottom + 12, why, kind="small"))
         return draw_picture(self.title, self.description, bottom + BELOW, elements)
+
+    @property
+    def has_half_normal(self) -> bool:
+        """Whether there are effects enough for the half-normal plot."""
+        return len(self.half_normal) >= FEWEST
 
     @property
     def description(self) -> str:
@@ -75,7 +86,7 @@ class ScreenPicture:
         ends = [end for gain in self.gains for end in (gain.low, gain.high)]
         axis, label = Axis.of([0.0, *ends]), choose_digits(ends)
         rest = f"; {self.left_out} smaller ones left out" if self.left_out else ""
-        head = f"gain in {shorten(self.metric, 24)}, {self.interval} intervals; better to the right, blue chosen{rest}"
+        head = f"gain in {shorten(self.metric, 14)}, {self.interval} intervals; better to the right, blue chosen{rest}"
         rule = draw_path("rule", f"M{axis.x(0.0)} {top}V{bottom}")
         elements = [draw_head(top, head), *draw_columns(axis, top, bottom), rule]
         for place, gain in enumerate(self.gains):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -11,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plumbline.core.errors import PlumblineError
+from plumbline.verdict.picture import PicturedGain
 from plumbline.verdict.screen.screen_design import WITH, Factor, ScreenDesign, make_design
 from plumbline.verdict.screen.screen_effects import (
     PAST,
@@ -20,6 +22,7 @@ from plumbline.verdict.screen.screen_effects import (
     blame_crashes,
     estimate_effects,
 )
+from plumbline.verdict.screen_picture import ScreenPicture
 
 TWELVE = make_design([Factor(f"idea-{number}") for number in range(12)], runs=32, seed=3)
 NOISE = np.random.default_rng(1).normal(0, 0.1, 32)
@@ -157,3 +160,21 @@ def test_a_pair_is_named_only_if_it_explains_every_crash() -> None:
     either = (both | has(TWELVE, 5)).tolist()
     assert blame_crashes(TWELVE, either, [pair]) == [level]
     assert blame_crashes(TWELVE, either, [pair, level]) == []
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4])
+def test_a_half_normal_plot_is_of_four_effects_or_says_why_there_is_none(count: int) -> None:
+    gains = [PicturedGain(name=f"idea-{number}", middle=0.1, low=0.0, high=0.2) for number in range(count)]
+    picture = ScreenPicture(
+        title="",
+        metric="loss",
+        interval="95 %",
+        gains=gains,
+        chosen=frozenset(),
+        half_normal=[(gain.name, number + 0.5, 1.0) for number, gain in enumerate(gains)],
+        pseudo_error=3.6,
+        simultaneous=230.0,
+    ).svg()
+    assert ("margin: 230" in picture) == (count >= 4) != ("No half-normal plot" in picture)
+    lowest = max(float(y) for y in re.findall(r' y="([\d.]+)"', picture))
+    assert lowest < float(re.findall(r'height="([\d.]+)" role', picture)[0]), "within the picture"

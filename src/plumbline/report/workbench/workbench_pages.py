@@ -242,14 +242,14 @@ class Workbench:
 
 
 def build_table(changes: Sequence[TriedChange]) -> PageTable:
-    """Build the table of what was tried, the newest first."""
+    """Build the table of what was tried, the newest first; its first columns, which decide, fit on a phone."""
     heads = [
         ColumnHead(text="what was tried", wide=True),
         ColumnHead(text="verdict"),
-        ColumnHead(text="mean", numeric=True),
-        ColumnHead(text="runs", numeric=True),
         ColumnHead(text="gain", numeric=True),
         ColumnHead(text="interval", numeric=True),
+        ColumnHead(text="mean", numeric=True),
+        ColumnHead(text="runs", numeric=True),
         ColumnHead(text="when (UTC)"),
         ColumnHead(text="#", numeric=True),
     ]
@@ -263,10 +263,10 @@ def build_table(changes: Sequence[TriedChange]) -> PageTable:
             [
                 text_cell(change.title, href=link_to(change)),
                 HtmlCell(text=word, sort=word, badges=((WORDS[change.verdict][1], word),)),
-                number_cell(change.value, "" if change.value is None else f"{change.value:.6g}"),
-                number_cell(change.counted_runs or None, str(change.counted_runs)),
                 number_cell(change.gain, "" if change.gain is None else f"{change.gain:+.3g}"),
                 number_cell(change.gain_low if change.gain_low is not None else change.gain_high, interval),
+                number_cell(change.value, "" if change.value is None else f"{change.value:.6g}"),
+                number_cell(change.counted_runs or None, str(change.counted_runs)),
                 text_cell(change.at[:16].replace("T", " ")),
                 number_cell(place, str(place)),
             ]

@@ -144,7 +144,7 @@ def draw_progress(board: Board) -> str:
     band += [f"{at} {y(high)}" for at, _, high in reversed(with_band)]
     luck = f"the best of so many tries if nothing helped ({board.error_words})"
     luck = luck if with_band else f"no band of luck: {board.error_words}"
-    head = f"{shorten(board.headline, 24)} of each record; the line is the best so far, {better} is better"
+    head = f"{shorten(board.headline, 14)} of each record; the line is the best so far, {better} is better"
     elements = [draw_text(16, 24, head, kind="head"), draw_text(16, 42, luck, kind="small")]
     for tick in axis.ticks:
         elements.append(draw_path("grid", f"M{LEFT} {y(tick)}H{RIGHT}"))

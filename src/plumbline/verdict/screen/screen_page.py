@@ -125,8 +125,8 @@ def make_page(decision: ScreenDecision) -> VerdictPage:
         title=f"A screen of {decision.design.counted} beside {quote(terms.baseline)}",
         sentence=decision.sentence,
         told=told,
-        picture=make_picture(decision),
-        alt="every effect with its interval, and the half-normal plot",
+        picture=(picture := make_picture(decision)),
+        alt=f"every effect with its interval{', and the half-normal plot' * picture.has_half_normal}",
         sections=sections,
     )
 
