@@ -58,10 +58,10 @@ class PrintedTables:
     @property
     def tables(self) -> list[tuple[str, str, Markup]]:
         """Each table: its id in the page, its name, and its HTML."""
-        shown = {name: self._show(name) for name in self._names}
+        tables_by_file = {name: self._show(name) for name in self._names}
         return [
             (_make_id(table.name), table.name, Markup(self._write(name, table)))
-            for name, table in shown.items()
+            for name, table in tables_by_file.items()
             if table.counts
         ]
 

@@ -150,9 +150,9 @@ def write_list(listed_rows: Sequence[Row], width: int | None) -> str:
 
     columns = {name: [name, *(row[name] for row in listed_rows)] for name in listed_rows[0]}
     widths = {name: max(map(len, cells)) for name, cells in columns.items()}
-    words = {name: max(len(word) for cell in cells for word in cell.split()) for name, cells in columns.items()}
+    longest_words = {name: max(len(word) for cell in cells for word in cell.split()) for name, cells in columns.items()}
     while width and sum(widths.values()) + 2 * (len(widths) - 1) > width:
-        wider = [name for name in widths if widths[name] > words[name]]
+        wider = [name for name in widths if widths[name] > longest_words[name]]
         if not wider:
             break  # a name is never cut, for it is there to be copied
         widths[max(wider, key=widths.__getitem__)] -= 1

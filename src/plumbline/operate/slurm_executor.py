@@ -101,11 +101,11 @@ def replace_parts(plugin: Any, stop: threading.Event, warn: Callable[[str], None
 
 def wait_for_controller(stop: threading.Event, warn: Callable[[str], None]) -> None:
     """Wait until SLURM's controller is there to take a job."""
-    told = False
+    has_warned = False
     while is_away() and not stop.is_set():
-        if not told:
+        if not has_warned:
             warn("SLURM's controller does not answer (scontrol ping); jobs are submitted when it is back")
-        told = True
+        has_warned = True
         stop.wait(PAUSE)
 
 

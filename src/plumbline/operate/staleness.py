@@ -150,8 +150,8 @@ def _has_other_code(job: Any) -> bool:
 
 def _has_other_manifests(job: Any) -> bool:
     """A folder of packs has a manifest of each of them."""
-    words = shlex.split(job.params.flags)
-    names = [word.partition("=")[0] for option, word in pairwise(words) if option == "--pack-size"]
+    flags = shlex.split(job.params.flags)
+    names = [word.partition("=")[0] for option, word in pairwise(flags) if option == "--pack-size"]
     return not all(Path(job.output[0], f"{name}.json").exists() for name in names) or _has_other_code(job)
 
 

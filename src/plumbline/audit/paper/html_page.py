@@ -67,17 +67,17 @@ def write_html(audit: PaperAudit, not_read: Iterable[str] = ()) -> str:
     cells = dict.fromkeys(_find_cell(row, audit) for row, _ in broken)
     anchors = {cell: f"cell{number}" for number, cell in enumerate(cells, start=1) if cell[0] in audit.names}
     contradicting = {_find_cell(row, audit)[0] for row in audit.contradictions}
-    shown = _show_tables(audit, {row["id"]: kind for row, kind in broken}, anchors)
+    tables_by_name = _show_tables(audit, {row["id"]: kind for row, kind in broken}, anchors)
     total = Counter[str]()
-    for shown_table in shown.values():
+    for shown_table in tables_by_name.values():
         total.update(shown_table.counts)
     parts.append(write_counts({kind: total[kind] for kind in MEANINGS if total[kind]}, with_meanings=True))
     folded = []
     for table in sorted(audit.tables, key=lambda table: (table.name not in contradicting, len(table.name), table.name)):
         own = [(row, kind) for row, kind in broken if _find_cell(row, audit)[0] == table.name]
         caption = f"<p>{write_text(table.title)}</p>" if table.title else ""
-        name, counts = write_text(table.name), shown[table.name].counts
-        content = [caption, write_counts(counts), write_table(shown[table.name])]
+        name, counts = write_text(table.name), tables_by_name[table.name].counts
+        content = [caption, write_counts(counts), write_table(tables_by_name[table.name])]
         if own:
             parts += [f"<h2>{name}</h2>", *content, *_list_rows(own, audit, anchors)]
         else:

@@ -312,8 +312,8 @@ def _find_repository(top: Path, commit: str, path: str) -> Path | None:
     names = [
         key[len("submodule.") : -len(".path")] for key, _, at in (line.partition("\n") for line in listed) if at == path
     ]
-    kept = git(top, "rev-parse", "--git-dir", "--git-common-dir").stdout.splitlines()
-    places = [top / folder / "modules" / name for name in names for folder in kept]
+    git_folders = git(top, "rev-parse", "--git-dir", "--git-common-dir").stdout.splitlines()
+    places = [top / folder / "modules" / name for name in names for folder in git_folders]
     return next((place for place in places if place.is_dir()), None)
 
 
