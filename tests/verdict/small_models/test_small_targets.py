@@ -62,15 +62,16 @@ def draw_gains(study: str, identity: str, gain: float, sigma: float) -> RunFrame
 def test_a_statement_is_judged_and_the_others_are_not_run() -> None:
     table = make("premature", "small", draw_gains("premature", "upper_entropy_stays_high", 0.03, 0.001))
     assert isinstance(table, Table)
+    (statement,) = [each for each in load("premature")[0].statements if each.id == "upper_entropy_stays_high"]
     rows = table.frame.set_index("statement")
     own = rows.loc["upper_entropy_stays_high"]
     assert list(own["verdict"]) == ["seen", "seen"] and list(own["size"]) == ["0.8M", "1.3M"]
     assert list(own["gain"]) == pytest.approx([0.03, 0.03]) and list(own["below_target"]) == ["yes", "yes"]
-    assert (own["power"] == 1).all() and list(own["n_seeds"]) == [12, 12]
+    assert (own["power"] == 1).all() and list(own["n_seeds"]) == [len(statement.seeds)] * 2
     assert set(rows.loc["gated_blocks_gain_less", "verdict"]) == {"not run"}
     cell = table.cell("gated_blocks_gain_less/deep/geglu", "gain")
     assert cell.value is None and cell.word == "missing"
-    assert len(cell.runs) == 48 and all(key.startswith("premature/deep/") for key in cell.runs)
+    assert len(cell.runs) == 4 * len(statement.seeds) and all(key.startswith("premature/deep/") for key in cell.runs)
 
 
 @pytest.mark.parametrize("study", STUDIES)
@@ -106,7 +107,7 @@ def test_the_pilot_tells_the_noise_and_how_many_seeds_it_needs() -> None:
         shift = 0.01 / (sigma / math.sqrt(n))
         return float(stats.nct.sf(stats.t.isf(0.025, n - 1), n - 1, shift))
 
-    assert row["power"] == pytest.approx(compute_power(12), abs=0.02)
+    assert row["power"] == pytest.approx(compute_power(len(statement.seeds)), abs=0.02)
     assert compute_power(int(row["seeds_needed"])) > 0.78 and compute_power(int(row["seeds_needed"]) - 1) < 0.82
     assert row["power_low"] <= row["power"] <= row["power_high"]
 
