@@ -57,3 +57,17 @@ def test_of_work_only_what_is_light_is_packed(tmp_path: Path) -> None:
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text("")
     assert project.bundles.work_files() == sorted(light)
+
+
+def test_a_target_on_request_is_packed_with_what_it_reads_once_it_was_made(tmp_path: Path) -> None:
+    for name in ("config", "studies"):
+        shutil.copytree(ROOT / name, tmp_path / name)
+    project = load(load_config() | {"preset": "evening", "studies": ["key_norms"]}, tmp_path)
+    probes = project.paths.probes(project.targets.runs("key_norms", "small")[0])
+    for path in (probes, f"{project.paths.results}/key_norms/small.csv"):
+        assert "small" not in {product.target for product in project.bundles.products}
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text("")
+    assert [product.target for product in project.bundles.products if product.kind == "table"] == ["small"]
+    assert f"{project.paths.results}/key_norms/small.csv" in project.bundles.inputs()
+    assert probes in project.bundles.work_files()

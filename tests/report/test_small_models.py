@@ -97,11 +97,16 @@ def test_the_pages_list_what_the_files_state(tmp_path: Path) -> None:
         )
 
 
-def test_each_statement_is_on_both_pages(tmp_path: Path) -> None:
+def test_each_statement_is_on_both_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The page of all has its sentence and verdict words by size; the study's own its statistic and what speaks
     against it, and what is not asked with the reason."""
-    sections = small_models.describe_studies(tmp_path / "counts.json")
     small = small_file.load_small("quack")
+    every = {(each.id, small.sizes[size].label): "seen" for each in small.statements for size in each.sizes}
+    list_verdicts = small_models.list_verdicts
+    monkeypatch.setattr(
+        small_models, "list_verdicts", lambda of, root: every if of.study == "quack" else list_verdicts(of, root)
+    )
+    sections = small_models.describe_studies(tmp_path / "counts.json")
     own = " ".join(sections[ROOT / "studies/quack/small_models.md"].split())
     rows = [line for line in sections[ROOT / small_models.PAGE].splitlines() if line.startswith("| [quack](")]
     assert len(rows) == len(small.statements)
@@ -111,6 +116,13 @@ def test_each_statement_is_on_both_pages(tmp_path: Path) -> None:
         assert f"{statement.statistic[1:]}: " in own and f"Against it: {statement.counts_against}." in own
     assert all(" ".join(each.why.split()) in own for each in small.not_asked)
     assert "1.04B MHA and 1.00B MLA parameters" in own
+
+
+def test_a_study_without_runs_is_one_line_of_the_page_of_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(small_models, "_read_rows", lambda study, root: [])
+    page = small_models.describe_studies(tmp_path / "counts.json")[ROOT / small_models.PAGE]
+    (row,) = [line for line in page.splitlines() if line.startswith("| [quack](")]
+    assert "6 statements" in row and "not run at 0.3M MHA, 1.2M MHA, 0.3M MLA, 1.1M MLA" in row
 
 
 def test_a_kept_picture_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

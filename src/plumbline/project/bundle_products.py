@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from plumbline.core import fingerprint_file
 from plumbline.project.configuration import Configuration
 from plumbline.project.paths import WorkflowPaths
-from plumbline.project.study_targets import StudyTargets
+from plumbline.project.study_targets import ENDINGS, StudyTargets
 from plumbline.specs import study_folders
 from plumbline.specs.yaml_files import studies as known_studies
 
@@ -64,12 +65,23 @@ class BundleProducts:
     def products(self) -> list[BundleProduct]:
         """The products that a rebuild makes again: tables, figures, claims, interpretations and the audit."""
         products = []
-        for study, loaded in self.configuration.studies.items():
-            for name, entry in loaded.usual_targets.items():
+        for study in self.configuration.studies:
+            for name, entry in self._list_targets(study).items():
                 products.append(BundleProduct(study, entry["kind"], name, f"{study}/{name}"))
             products += [BundleProduct(study, "claims", "", f"{study}/claims")] * self.targets.has_claims(study)
             products.append(BundleProduct(study, "interpretations", "", f"{study}/interpretations"))
         return [*products, BundleProduct("", "audit", "", "audit")]
+
+    def _list_targets(self, study: str) -> dict[str, dict[str, Any]]:
+        """A study's targets that are packed: its usual ones, and those made on request that are there."""
+        loaded = self.configuration.studies[study]
+        folder = self.configuration.root / self.paths.results / study
+        there = {
+            name: entry
+            for name, entry in loaded.definition["targets"].items()
+            if entry.get("on_request") and (folder / f"{name}.{ENDINGS[entry['kind']]}").is_file()
+        }
+        return loaded.usual_targets | there
 
     def inputs(self) -> list[str]:
         """List the files that Snakemake has to make before the archive is packed: the first file of each product."""
@@ -81,8 +93,8 @@ class BundleProducts:
         They are what the products read, the fingerprints of that, facts of the corpora, and timings.
         """
         paths = set()
-        for study, loaded in self.configuration.studies.items():
-            for target in loaded.usual_targets:
+        for study in self.configuration.studies:
+            for target in self._list_targets(study):
                 paths |= {
                     path
                     for path in self.targets.list_read_files(study, target)

@@ -108,7 +108,7 @@ def describe_studies(counts: Path, root: Path = ROOT) -> dict[Path, str]:
 
 
 def _list_statements(files: list[SmallFile], root: Path) -> str:
-    """A line of the table for each statement, below how many there are."""
+    """A line of the table for each statement, of a study without runs one for all, below how many there are."""
     levels = [statement.level for small in files for statement in small.statements for _ in statement.sizes]
     word_counts = Counter(word for small in files for word in list_verdicts(small, root).values())
     lines = [
@@ -120,14 +120,18 @@ def _list_statements(files: list[SmallFile], root: Path) -> str:
         "|---|---|---|",
     ]
     for small in files:
+        page = f"[{small.study}](../studies/{small.study}/{STUDY_PAGE})"
         verdicts = list_verdicts(small, root)
+        if set(verdicts.values()) == {NOT_RUN}:
+            sizes = ", ".join(size.label for size in small.sizes.values())
+            lines.append(_join_cells(page, f"{len(small.statements)} statements", f"{NOT_RUN} at {sizes}"))
+            continue
         for statement in small.statements:
             labels: dict[str, list[str]] = {}
             for size in statement.sizes:
                 label = small.sizes[size].label
                 labels.setdefault(verdicts[statement.id, label], []).append(label)
             here = "; ".join(f"{word} at {', '.join(sizes)}" for word, sizes in labels.items())
-            page = f"[{small.study}](../studies/{small.study}/{STUDY_PAGE})"
             lines.append(_join_cells(page, statement.idea.removesuffix("."), here))
     return "\n".join(lines)
 
