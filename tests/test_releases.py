@@ -57,9 +57,9 @@ def keys(struct: type[Any]) -> set[str]:
 
 def test_exit_codes_stay(repository: Path) -> None:
     assert {outcome.value: outcome.exit_code for outcome in Outcome}.items() >= EXIT_CODES.items()
-    page = (repository / "docs/releases.md").read_text(encoding="utf-8")
-    (row,) = re.findall(r"^\| exit codes of verdicts: (.*?) \|", page, re.MULTILINE)
-    codes = {int(code): name for code, name in re.findall(r"(\d+) ([a-z ]+)", row)}
+    page = (repository / "docs/command.md").read_text(encoding="utf-8")
+    section = " ".join(page.partition("\n## Exit codes\n")[2].partition("\n## ")[0].split())
+    codes = {int(code): name for code, name in re.findall(r"(\d+) ([a-z ]+)", section)}
     assert {code: name for code, name in codes.items() if code in (0, *range(10, 15))} == {
         code: next(name for name, its in EXIT_CODES.items() if its == code) for code in EXIT_CODES.values()
     }

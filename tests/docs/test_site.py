@@ -52,7 +52,7 @@ def test_it_has_a_first_page_every_page_and_the_docstrings(site: Path, repositor
     for page in docs.rglob("*.md"):
         assert (site / page.relative_to(docs).with_suffix(".html")).is_file(), page.name
     assert "Three questions" in (site / "index.html").read_text()
-    assert "noise floor" in (site / "reference.html").read_text()
+    assert "noise floor" in (site / "python.html").read_text()
 
 
 def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:

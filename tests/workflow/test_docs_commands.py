@@ -96,7 +96,6 @@ ELSEWHERE = {
     "plumbline verdict table3.csv": PRINTED,
     "plumbline setup-trainer": SET_UP,
     "plumbline audit --from": AUDIT,
-    "plumbline audit examples/audit": AUDIT,
     "plumbline audit review": AUDIT,
     "plumbline try -m": TRIED,
     "plumbline confirm": CLAIM,
