@@ -37,7 +37,7 @@ def explain_denial(path: str | Path) -> str:
     it = "it" if place == Path(path).absolute() else str(place)
     return (
         f"{path} cannot be read or changed by {_user(os.geteuid())}: {it} {describe_owner(place)}. Let its owner "
-        f"share it ({REMEDY}; docs/shared-work.md), or work elsewhere (--config work=...)"
+        f"share it ({REMEDY}; docs/on-your-cluster.md), or work elsewhere (--config work=...)"
     )
 
 

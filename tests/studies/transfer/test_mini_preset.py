@@ -68,7 +68,7 @@ def test_tokens_a_parameter_and_epochs_are_those_of_the_specs() -> None:
     assert f"{each[0]} and {each[1]} tokens a parameter" in SAID["small_models"]
     epochs = tokens["base"] / CORPUS_TOKENS[corpus.load("climbmix", "mini").source]
     assert tokens["base"] == tokens["large"] and f"goes over them {epochs:.1f} times" in SAID["small_data"]
-    row = re.search(r"\| `mini` .*\| (\d+) M parameters, (\d+) M tokens \|", (ROOT / "docs/presets.md").read_text())
+    row = re.search(r"\| `mini` .*\| (\d+) M parameters, (\d+) M tokens \|", (ROOT / "docs/targets.md").read_text())
     assert row is not None
     size = estimate_cost(spec("base").model)
     assert list(row.groups()) == [f"{size.parameters / 1e6:.0f}", f"{tokens['base'] / 1e6:.0f}"]
@@ -119,7 +119,7 @@ def _seeds(*groups: str, method: str = "baseline") -> list[RunSpec]:
 
 
 def test_what_it_resolves_is_said_as_the_pilot_measured_it() -> None:
-    """In the products' deviations, and where a reader chooses a preset."""
+    """In the products' deviations."""
     measured = json.loads((ROOT / "benchmarks/mini_resolution.json").read_text())
     for name, resolution in measured.items():
         resolved = compute_resolvable_distance(resolution["sigma"], len(_seeds()), m=STUDY.m)
@@ -133,4 +133,3 @@ def test_what_it_resolves_is_said_as_the_pilot_measured_it() -> None:
         f"{loss:.2f} nats of validation loss, {gold:.1f} nats of the right answer's log-probability, {average:.3f} of"
     )
     assert sentences in SAID["six_baseline_seeds"]
-    assert sentences in " ".join((ROOT / "docs/presets.md").read_text().split())
