@@ -94,8 +94,8 @@ def _replace_nodes(machine: machines.Machine, nodes: int, runs: Iterable[Run]) -
     if larger := [run for run in runs if machine.devices_of(run) > devices]:
         most = max(larger, key=machine.devices_of)
         raise PlumblineError(
-            f"{stated}.devices.{most.size}: {most.key} takes {machine.devices_of(most)} devices, and there are {devices}; "
-            "name more nodes, or an entry whose runs of that size take fewer"
+            f"{stated}.devices.{most.size}: {most.key} takes {machine.devices_of(most)} devices, and there are "
+            f"{devices}; name more nodes, or an entry whose runs of that size take fewer"
         )
     return structs.replace(machine, devices_at_once=devices)
 
