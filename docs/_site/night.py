@@ -50,6 +50,42 @@ IDEAS: dict[str, float | str] = {
     "batch size 48": 0.02,
     "tie embeddings": 0,
     "longer warmdown 60 %": 0,
+    "weight decay to zero": 0,
+    "norm of queries and keys": 0.025,
+    "rotary base 200k": 0,
+    "squared ReLU": 0.01,
+    "beta2 0.99": 0,
+    "gradient noise": -0.02,
+    "value embeddings": 0.03,
+    "init head at zero": 0,
+    "warmup 50 steps": 0,
+    "batch size 96": "RuntimeError('CUDA out of memory')",
+    "sandwich norm": 0,
+    "bias in projections": 0,
+    "Nesterov off": 0,
+    "skip from first layer": 0.02,
+    "window of 256 tokens": -0.03,
+    "heads of 64": 0,
+    "clip at 2.0": 0,
+    "cosine for linear": 0,
+    "SwiGLU, same size": 0,
+    "epsilon 1e-10": 0,
+    "embedding x3 rate": 0.02,
+    "label noise 1 %": -0.02,
+    "parallel blocks": 0,
+    "sinks in attention": 0,
+    "float8 matrices": "TypeError('no kernel for float8')",
+    "half the value heads": 0,
+    "weight decay 0.05": 0,
+    "gate on each head": 0.03,
+    "warmdown to 5 %": 0,
+    "one norm less a block": 0,
+    "dropout 0.02": 0,
+    "pad vocabulary to 128": 0,
+    "scale scores by 0.12": 0,
+    "momentum 0.97": 0,
+    "stochastic depth": -0.02,
+    "seed of the shuffle": 0,
 }
 SETTINGS = """\
 [run]
@@ -83,11 +119,11 @@ STYLE = (
     ".grid{stroke:$line}.base{stroke:$soft}.band{fill:$soft;opacity:.2}.line{fill:none}"
     ".level{stroke:$kept;stroke-width:2.2}.best{stroke:$soft;stroke-dasharray:3 2.5}"
     ".mark{fill:$paper;stroke:$soft;stroke-width:1.3}.kept .mark{fill:$kept;stroke:$kept}.crashed .mark{stroke:$crash}"
-    ".name{font-weight:600;fill:$ink;paint-order:stroke;stroke:$paper;stroke-width:3px}.said{font-size:14px;fill:$ink}"
+    ".name{font-size:11px;font-weight:600;fill:$ink;paint-order:stroke;stroke:$paper;stroke-width:3px}.said{font-size:14px;fill:$ink}"
 )
 KEY = (
     '<g class="kept"><circle class="mark" cx="58" cy="-56" r="5"/></g><text class="said" x="70" y="-51">kept</text>'
-    '<circle class="mark" cx="128" cy="-56" r="4"/><text class="said" x="140" y="-51">discarded</text>'
+    '<circle class="mark" cx="128" cy="-56" r="4"/><text class="said" x="140" y="-51">not kept</text>'
     '<g class="crashed"><path class="mark" d="M226 -60l8 8m0-8l-8 8"/></g>'
     '<text class="said" x="242" y="-51">crashed</text>'
     '<path class="band" d="M320 -63h26v14h-26z"/><text class="said" x="354" y="-51">what luck alone gives</text>'
@@ -95,8 +131,8 @@ KEY = (
     '<path class="line best" d="M320 -31h26"/><text class="said" x="354" y="-26">best so far, which greedy keeps</text>'
     '<text x="8" y="-2">val_bpb, lower is better</text>'
 )
-#: Where there is room for a name to the left of a mark.
-WIDE = 150
+#: Where the data of the progress begins, and the width of a letter of a name.
+LEFT, LETTER = 52, 7.4
 
 
 def play(folder: Path) -> None:
@@ -142,8 +178,8 @@ def keep(folder: Path) -> None:
 
 
 def build(out: Path) -> None:
-    """Write the workbench of the kept night, the same bytes every time, without the numbers behind its pages: they are
-    a third of it.
+    """Write the workbench of the kept night, the same bytes every time, without what makes it 3 MB: the numbers behind
+    its pages, the pictures of what was discarded, and the pages of runs that ended well, whose links lead to Compare.
     """
     with tempfile.TemporaryDirectory() as place, tarfile.open(KEPT) as archive:
         folder = Path(place, "a night of tries")
@@ -152,12 +188,34 @@ def build(out: Path) -> None:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(archive.extractfile(entry).read())
         write_workbench(folder, out / "index.html")
-    for page in out.glob("experiments/*.html"):
+    tries: dict[str, str] = {}
+    for page in out.glob("runs/*.html"):
         text = page.read_text(encoding="utf-8")
-        page.write_text(re.sub(r'<a href="[^"]*">(?:md|json)</a>', "", text), encoding="utf-8")
+        if '<h1 class="run"><span class="badge good">' in text:
+            tries[page.stem] = re.search(r'href="\.\./(experiments/[^"]*)"', text)[1]
+            page.unlink()
+    for page in out.rglob("*.html"):
+        text = re.sub(r'<a href="[^"]*">(?:md|json)</a>', "", page.read_text(encoding="utf-8"))
+        if page.parent.name == "experiments" and '<p class="by"><span class="badge good">' not in text:
+            text = re.sub(r'<figure class="picture".*?</figure>|<a href="[^"]*">svg</a>', "", text)
+            text = text.replace('<p class="along">Files: </p>', "")
+            out.joinpath("files", "experiment", f"{page.stem}.svg").unlink(missing_ok=True)
+        page.write_text(_change_links(text, tries, page.name == "compare.html"), encoding="utf-8")
     for path in out.glob("files/*/*"):
         if path.suffix != ".svg":
             path.unlink()
+
+
+def _change_links(text: str, tries: dict[str, str], on_compare: bool) -> str:
+    """Lead from a run without a page to Compare, and from there to the page of the change that it was made for."""
+
+    def change(match: re.Match[str]) -> str:
+        root, run = match.groups()
+        if run not in tries:
+            return match[0]
+        return tries[run] if on_compare else f"{root}compare.html#show={run}"
+
+    return re.sub(r"((?:\.\./)?)runs/(\w+)\.html", change, text)
 
 
 def draw(page: str, colours: dict[str, str]) -> str:
@@ -167,18 +225,21 @@ def draw(page: str, colours: dict[str, str]) -> str:
     )
     drawn = re.sub(r'<title>.*?</title>|<circle class="aim"[^>]*>', "", drawn)
     drawn = re.sub(r'<a href="[^"]*" tabindex="-1"', "<g", drawn).replace("</a>", "</g>")
-    drawn = re.sub(r'class="name" text-anchor="(\w+)" x="([\d.]+)" y="([\d.]+)"', _place_name, drawn)
+    drawn = re.sub(r'cx="([\d.]+)" cy="([\d.]+)" r="4.2"/>\s*<text class="name"[^>]*>([^<]*)', _place_name, drawn)
     style = re.sub(r"\$(\w+)", lambda match: colours[match[1]], STYLE)
     head = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 -70 640 370" role="img"'
     return f"{head} {drawn}<style>{style}</style>{KEY}</svg>\n"
 
 
 def _place_name(match: re.Match[str]) -> str:
-    """To the left of its mark and below it, where nothing is before a keep; the first has no room there."""
-    anchor, x, y = match[1], float(match[2]), float(match[3])
-    if x < WIDE:
-        return match[0]
-    return f'class="name" text-anchor="end" x="{x - 14 * (anchor == "start"):.1f}" y="{y + 20:.1f}"'
+    """To the left of its mark and below it, where nothing is before a keep; above, where there is no room."""
+    x, y, name = float(match[1]), float(match[2]), match[3]
+    room = x - 7 - LETTER * len(name) - LEFT
+    anchor, left, top = ("end", x - 7, y + 14) if room > 0 else ("start", LEFT + 2, y + 14)
+    if room < -12:
+        left, top = x + 3, y - 25
+    mark = f'cx="{match[1]}" cy="{match[2]}" r="4.2"/>'
+    return f'{mark}<text class="name" text-anchor="{anchor}" x="{left:.1f}" y="{top:.1f}">{name}'
 
 
 def main() -> None:

@@ -435,7 +435,8 @@ def test_a_screen_is_a_square_that_leads_to_its_page_and_its_runs(tmp_path: Path
     runs = {link for link in page.links if link.startswith("../runs/")}
     lines = (own / ".plumbline/runs.jsonl").read_text().splitlines()
     assert 0 < len(runs) <= len(lines)
-    arms = set(re.findall(r'<td class="[^"]*wide[^"]*"[^>]*>(.*?)</td>', page.text.partition('id="runs"')[2]))
+    made = page.text.partition('id="runs"')[2].partition("</section>")[0]
+    arms = set(re.findall(r'<td class="[^"]*wide[^"]*"[^>]*>(.*?)</td>', made))
     ideas = {idea for arm in arms for idea in arm.split(" + ")}
     assert {"worse", "none", "other", "baseline"} == ideas and len(arms) > 4, arms
     groups = json.loads(Read(tmp_path / "bench/compare.html").text.partition('id="overlay">')[2].partition("<")[0])

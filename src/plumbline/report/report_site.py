@@ -27,6 +27,8 @@ from plumbline.report.page_table import BADGES
 
 #: What every page says of itself at its foot.
 SIGNATURE = "Made by <code>plumbline report</code>"
+#: Where a name may be broken: no number is.
+_BOUNDARY = re.compile(r"(?<=\w[/_])(?=\w)|(?<=\w\.)(?=[^\W\d])")
 #: Files next to the pages, as they are; other scripts stand there if a page runs them.
 ASSETS = ("report.css", "report.js")
 
@@ -147,6 +149,6 @@ def _escape_for_css(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9 _./,-]", " ", text)
 
 
-def _make_breakable(key: str) -> Markup:
-    """A path that may be broken after its slashes."""
-    return Markup("/<wbr>").join(key.split("/"))
+def _make_breakable(text: str) -> Markup:
+    """A text whose names may be broken after a slash, an underscore, or a dot that no digit follows."""
+    return Markup("<wbr>").join(_BOUNDARY.split(text))
