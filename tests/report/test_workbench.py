@@ -199,8 +199,9 @@ def test_a_report_in_a_folder_that_cannot_be_written_names_another_place(
 ) -> None:
     locked = folder / ".plumbline"
     monkeypatch.setattr(os, "access", lambda path, mode: path != locked.resolve())
-    done = run_in_process.run(report.main, folder, cwd=tmp_path)
-    assert done.returncode == 1 and str(locked) in done.stderr and "--out FOLDER/index.html" in done.stderr
+    for words in ([folder], [folder, "--watch"]):
+        done = run_in_process.run(report.main, *words, cwd=tmp_path)
+        assert done.returncode == 1 and str(locked) in done.stderr and "--out FOLDER/index.html" in done.stderr
     assert run_in_process.run(report.main, folder, "--out", tmp_path / "r/index.html", cwd=tmp_path).returncode == 0
 
 

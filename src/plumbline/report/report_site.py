@@ -100,6 +100,19 @@ def is_report(folder: Path) -> bool:
     return signed and names >= {"report.css", "report.js"}
 
 
+def require_writable(out: Path) -> Path:
+    """Find the folder of `out` (the first page): where a link leads, so that the link stays.
+
+    Raises:
+        PlumblineError: it cannot be written where it is to be.
+    """
+    folder = out.parent.resolve()
+    parent = next(path for path in folder.parents if path.exists())
+    if not os.access(parent, os.W_OK | os.X_OK):
+        raise PlumblineError(f"{folder}: {parent} cannot be written; name another place with --out FOLDER/index.html")
+    return folder
+
+
 def replace_report(out: Path, write: Callable[[Path], int]) -> int:
     """Replace the folder of `out` (the first page) as a whole by what `write` puts into the one that it is given.
 
@@ -109,10 +122,7 @@ def replace_report(out: Path, write: Callable[[Path], int]) -> int:
     Raises:
         PlumblineError: the folder cannot be written where it is to be.
     """
-    folder = out.parent.resolve()  # where a link leads: the link stays
-    parent = next(path for path in folder.parents if path.exists())
-    if not os.access(parent, os.W_OK | os.X_OK):
-        raise PlumblineError(f"{folder}: {parent} cannot be written; name another place with --out FOLDER/index.html")
+    folder = require_writable(out)
     folder.parent.mkdir(parents=True, exist_ok=True)
     with temporary_files.make_folder(folder) as new_folder:
         count = write(new_folder)
