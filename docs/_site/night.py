@@ -1,6 +1,7 @@
 """Makes the finished workbench of these pages: a night of tries by `examples/loop`, in which nothing is trained.
 
-python docs/_site/night.py          # draws docs/_assets/night.svg and night_dark.svg from the kept night
+python docs/_site/night.py          # draws its progress (docs/_assets/night.svg, night_dark.svg) and its first page
+                                    # (workbench.svg, workbench_dark.svg) from the kept night
 python docs/_site/night.py again    # first plays another night (minutes) and keeps it, in docs/_site/night.tar.xz
 
 Of the night is kept what `plumbline report` reads, so that the pages, which `make docs` builds, are the same bytes
@@ -17,6 +18,8 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import textwrap
+from html import escape, unescape
 from pathlib import Path
 
 from plumbline.report.workbench.write_workbench import write_workbench
@@ -95,9 +98,9 @@ seed = "inject"
 pattern = '^val_bpb:\\s*(\\S+)'
 direction = "lower"
 """
-#: Picture -> its colours.
-PICTURES = {
-    ROOT / "docs" / "_assets" / "night.svg": {
+#: What the names of pictures end with -> their colours.
+COLOURS = {
+    "": {
         "paper": "#ffffff",
         "ink": "#1c1f23",
         "soft": "#565d66",
@@ -105,7 +108,7 @@ PICTURES = {
         "kept": "#1c7a3a",
         "crash": "#a8321a",
     },
-    ROOT / "docs" / "_assets" / "night_dark.svg": {
+    "_dark": {
         "paper": "#0d1117",
         "ink": "#e6edf3",
         "soft": "#9da7b3",
@@ -133,6 +136,8 @@ KEY = (
 )
 #: Where the data of the progress begins, and the width of a letter of a name.
 LEFT, LETTER = 52, 7.4
+#: Tries that the picture of the first page lists, and where their columns are.
+NEWEST, COLUMNS = 6, (20, 200, 370, 520, 600, 660)
 
 
 def play(folder: Path) -> None:
@@ -231,6 +236,48 @@ def draw(page: str, colours: dict[str, str]) -> str:
     return f"{head} {drawn}<style>{style}</style>{KEY}</svg>\n"
 
 
+def draw_all(page: str) -> dict[Path, str]:
+    """The progress of a workbench and its first page, each in light colours and in dark ones, by their files."""
+    pictures = {"night": draw, "workbench": draw_front}
+    return {
+        ROOT / "docs" / "_assets" / f"{name}{end}.svg": paint(page, colours)
+        for name, paint in pictures.items()
+        for end, colours in COLOURS.items()
+    }
+
+
+def draw_front(page: str, colours: dict[str, str]) -> str:
+    """The upper part of a workbench's first page as a picture: what was tried last, the progress, the newest tries."""
+    (title,) = re.findall(r"<h1>(.*?)</h1>", page)
+    ((name, end, sentence),) = re.findall(
+        r'Tried last: <a[^>]*>(.*?)</a> <span[^>]*>(.*?)</span>.*?<p class="headline">(.*?)</p>', page, re.DOTALL
+    )
+    above = [f"Tried last: {name}, {end}", *textwrap.wrap(unescape(sentence), 84)]
+    (table,) = re.findall(r'<section class="table" id="tried">(.*?)</section>', page, re.DOTALL)
+    lines = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in re.findall(r"<tr>(.*?)</tr>", table, re.DOTALL)]
+    rows = [[re.sub(r"<[^>]*>", "", cell) for cell in line[:6]] for line in lines[: 1 + NEWEST]]
+    parts = [
+        f'<text class="title" x="20" y="36">{title}</text><text class="y" x="660" y="36">Runs&#160; Compare</text>'
+    ]
+    parts += ['<path class="grid" d="M1 52H679"/>']
+    parts += [f'<text class="said" x="20" y="{78 + 18 * at}">{escape(line)}</text>' for at, line in enumerate(above)]
+    top = 88 + 18 * len(above)
+    progress = draw(page, colours).replace("<svg ", f'<svg x="20" y="{top}" width="640" height="370" ', 1)
+    for at, row in enumerate(rows):
+        y = top + 400 + 20 * at
+        parts.append(f'<path class="{"grid" if at else "base"}" d="M20 {y + 6}H660"/>')
+        for cell, x, side in zip(row, COLUMNS, ("", "", *["y"] * 4)):
+            parts.append(f'<text class="{side or "left"}{"" if at else " head"}" x="{x}" y="{y}">{cell}</text>')
+    height = top + 400 + 20 * len(rows)
+    style = (
+        ".title{font:600 20px Georgia,serif;fill:$ink}.head{font-weight:600;fill:$ink}.frame{fill:$paper;stroke:$line}"
+    )
+    style = re.sub(r"\$(\w+)", lambda match: colours[match[1]], style)
+    frame = f'<rect class="frame" x=".5" y=".5" width="679" height="{height - 1}" rx="6"/>'
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 680 {height}" role="img"'
+    return f'{head} aria-label="{title}"><style>{style}</style>{frame}{"".join(parts)}{progress.strip()}</svg>\n'
+
+
 def _place_name(match: re.Match[str]) -> str:
     """To the left of its mark and below it, where nothing is before a keep; above, where there is no room."""
     x, y, name = float(match[1]), float(match[2]), match[3]
@@ -252,8 +299,8 @@ def main() -> None:
             keep(folder)
         build(Path(place, "pages"))
         page = Path(place, "pages", "index.html").read_text(encoding="utf-8")
-    for picture, colours in PICTURES.items():
-        picture.write_text(draw(page, colours), encoding="utf-8")
+    for picture, text in draw_all(page).items():
+        picture.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":
