@@ -184,7 +184,7 @@ def keep(folder: Path) -> None:
 
 def build(out: Path) -> None:
     """Write the workbench of the kept night, the same bytes every time, without what makes it 3 MB: the numbers behind
-    its pages, the pictures of what was discarded, and the pages of runs that ended well, whose links lead to Compare.
+    its pages, the pictures of what was not kept, and the pages of runs that ended well, whose links lead to Compare.
     """
     with tempfile.TemporaryDirectory() as place, tarfile.open(KEPT) as archive:
         folder = Path(place, "a night of tries")
