@@ -2,7 +2,7 @@
 
 A link is written as the repository's own browser wants it (relative to the file that it stands in); here it becomes one
 of the site. A file that is no page, README.md too, travels along below ``source/``. A link that leads nowhere ends the
-build. A link to a script of `FINISHED` leads to the finished pages that it makes.
+build. A link to a picture of `FINISHED` leads to the finished pages that it is of.
 """
 
 from __future__ import annotations
@@ -26,8 +26,11 @@ ELSEWHERE = {
     "studies/README.md": "studies.md",
     "benchmarks/README.md": "benchmarks.md",
 }
-#: Scripts -> the folder of the pages that they make, which are built with the site.
-FINISHED = {"docs/_site/night.py": "workbench", "docs/_site/audits.py": "audits"}
+#: Picture of finished pages -> the script that makes them with the site, and their folder.
+FINISHED = {
+    "docs/_assets/workbench.svg": ("docs/_site/night.py", "workbench"),
+    "docs/_assets/audit.svg": ("docs/_site/audits.py", "audits"),
+}
 #: Where files lie that are no pages.
 SOURCE = "source"
 _LINK = re.compile(r"(?P<before>!?\[[^\]]*\]\()(?P<path>[^)#\s]*)(?P<rest>#[^)\s]*)?\)")
@@ -38,7 +41,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages from elsewhere, and every file that a page links to."""
     for origin, place in ELSEWHERE.items():
         files.append(File.generated(config, place, content=(ROOT / origin).read_text(encoding="utf-8")))
-    for place in FINISHED.values():  # for links to hold; the pages themselves come last
+    for _, place in FINISHED.values():  # for links to hold; the pages themselves come last
         files.append(File.generated(config, f"{place}/index.html", content=""))
     there, waiting = {file.src_uri for file in files}, files.documentation_pages()
     while waiting:
@@ -73,7 +76,7 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
 
 def on_post_build(config: MkDocsConfig) -> None:
     """Write the finished pages as they are made anywhere else."""
-    for script, place in FINISHED.items():
+    for script, place in FINISHED.values():
         out = Path(config.site_dir, place)
         runpy.run_path(str(ROOT / script))["build"](out)
 
@@ -118,5 +121,5 @@ def _place(target: str) -> str:
     if target in ELSEWHERE:
         return ELSEWHERE[target]
     if target in FINISHED:
-        return f"{FINISHED[target]}/index.html"
+        return f"{FINISHED[target][1]}/index.html"
     return target.removeprefix("docs/") if target.startswith("docs/") else f"{SOURCE}/{target}"

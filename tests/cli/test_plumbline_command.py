@@ -111,12 +111,14 @@ def test_a_list_as_json(repository: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(("what", "widest"), [("studies", 80), ("runs", 112)])
-def test_a_list_fits_the_window_and_cuts_no_name(what: str, widest: int) -> None:
+@pytest.mark.parametrize(
+    ("what", "name"), [("studies", "study"), ("runs", "run"), ("methods", "method"), ("variants", "variant")]
+)
+def test_a_list_fits_the_window_and_cuts_no_name(what: str, name: str) -> None:
     rows = listing.list_rows(what, None, "demo")
     whole, wrapped = listing.write_list(rows, None), listing.write_list(rows, 80)
-    assert max(map(len, wrapped.splitlines())) <= widest < max(map(len, whole.splitlines()))
-    assert {row[what.removesuffix("s") if what != "studies" else "study"] for row in rows} <= set(wrapped.split())
+    assert max(map(len, wrapped.splitlines())) <= 80 < max(map(len, whole.splitlines()))
+    assert {row[name] for row in rows} <= set(wrapped.split())
     assert sorted("".join(wrapped.split())) == sorted("".join(whole.split())), "a letter was lost"
 
 

@@ -110,3 +110,40 @@ def test_targets_are_priced_alone_in_the_order_asked_for(repository: Path, tmp_p
         assert refused.returncode == 1 and all(fact in refused.stderr for fact in (wrong, *facts))
     refused = run_in_process.run(plan_verb.main, "results/table2.csv", "--by", "sizes", *args, cwd=repository)
     assert refused.returncode == 1 and "--by sizes" in refused.stderr
+
+
+def test_fewer_nodes_take_longer_for_the_same_device_hours(repository: Path, tmp_path: Path) -> None:
+    config = ["--config", f"work={tmp_path}", "studies=[transfer]"]
+    args = ["results/table2.csv", "--preset", "paper", "--machine", "h100", *config]
+    plans = {}
+    for nodes in ("2", "4", "8"):
+        done = run_in_process.run(
+            plan_verb.main, *args, "--nodes", nodes, "--out", str(tmp_path / f"{nodes}.csv"), cwd=repository
+        )
+        assert done.returncode == 0 and f"{8 * int(nodes)} at once" in " ".join(done.stdout.split()), done.stderr
+        plans[nodes] = pd.read_csv(tmp_path / f"{nodes}.csv").set_index("target").loc["table2"]
+    hours = [plan["wall_hours"] for plan in plans.values()]
+    assert hours == sorted(hours, reverse=True) and hours[0] > 1.5 * hours[1]
+    assert len({plan["device_hours"] for plan in plans.values()}) == 1
+    asked = run_in_process.run(plan_verb.main, *args, cwd=repository)
+    assert asked.stdout == done.stdout, "the entry has eight nodes"
+
+
+@pytest.mark.parametrize(
+    ("machine", "nodes", "code", "facts"),
+    [
+        ("h100", "0", 2, ("--nodes", "'0'", "from 1 on")),
+        ("h100", "-1", 2, ("--nodes", "'-1'", "from 1 on")),
+        ("h100", "four", 2, ("--nodes", "'four'", "from 1 on")),
+        ("h100", "1", 1, ("config/machines.yaml", "h100.devices.two_nodes", "transfer/large/", "16 devices")),
+        ("core", "4", 1, ("config/machines.yaml", "core", "processor", "--machine h100")),
+    ],
+)
+def test_nodes_that_cannot_be_planned_are_refused(
+    machine: str, nodes: str, code: int, facts: tuple[str, ...], repository: Path, tmp_path: Path
+) -> None:
+    args = ["--preset", "paper", "--machine", machine, "--nodes", nodes]
+    done = run_in_process.run(
+        plan_verb.main, *args, "--config", f"work={tmp_path}", "studies=[transfer]", cwd=repository
+    )
+    assert done.returncode == code and all(fact in done.stderr for fact in facts), done.stderr

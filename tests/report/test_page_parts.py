@@ -17,6 +17,7 @@ from plumbline.report import __main__ as verb
 from plumbline.report import agreement_with_print, claims_page, markdown_page, run_comparison, study_front
 from plumbline.report.page_frame import PresetWarning
 from plumbline.report.page_table import split_badges
+from plumbline.report.report_site import ReportSite
 from plumbline.report.results_on_disk import ResultsOnDisk
 from plumbline.report.run_curve import POINTS, TrainingCurveLine, TrainingCurvePicture, thin_points
 from plumbline.report.run_page import build_page
@@ -103,6 +104,33 @@ def test_markdown_becomes_no_more_than_text_headings_and_tables() -> None:
     assert 'id="part-two-i--2"' in html, "an id of its own"
     assert "<b>" not in html and "<img" not in html and "other.md" not in html and 'href="https://a.b"' in html
     assert html.count('<div class="box"') == 1 == html.count("</table></div>")
+
+
+def test_numbers_stand_on_the_right_and_sentences_are_wrapped_on_the_left() -> None:
+    sentence = "The runs of each arm end at one step, which is 400."
+    html = markdown_page.to_html(
+        f"| check | answer | p | says |\n|:--|--:|--:|--:|\n| a | holds | -0.3 | {sentence} |\n| b | holds | none | |\n"
+    )
+    cells = {text: look for look, text in re.findall(r"<t[hd](?: class=\"(\w+)\")?>(.+?)</t[hd]>", html)}
+    assert cells == dict.fromkeys(["check", "a", "b", "answer", "holds"], "") | dict.fromkeys(
+        ["p", "-0.3", "none"], "end"
+    ) | {"says": "wide", sentence: "wide"}
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("welch_t_softpick", ["welch_", "t_", "softpick"]),
+        ("transfer/base/s42", ["transfer/", "base/", "s42"]),
+        ("table2.base", ["table2.", "base"]),
+        ("0.4922", ["0.4922"]),
+        ("quack/eta_0.03", ["quack/", "eta_", "0.03"]),
+        ("a / b", ["a / b"]),
+    ],
+)
+def test_a_name_is_broken_between_its_words_and_a_number_nowhere(text: str, parts: list[str]) -> None:
+    breakable = ReportSite(folder=Path()).environment.filters["breakable"]
+    assert breakable(text).split("<wbr>") == parts
 
 
 def test_a_curve_that_is_compared_keeps_its_spike_and_its_gap() -> None:

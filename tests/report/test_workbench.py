@@ -199,8 +199,9 @@ def test_a_report_in_a_folder_that_cannot_be_written_names_another_place(
 ) -> None:
     locked = folder / ".plumbline"
     monkeypatch.setattr(os, "access", lambda path, mode: path != locked.resolve())
-    done = run_in_process.run(report.main, folder, cwd=tmp_path)
-    assert done.returncode == 1 and str(locked) in done.stderr and "--out FOLDER/index.html" in done.stderr
+    for words in ([folder], [folder, "--watch"]):
+        done = run_in_process.run(report.main, *words, cwd=tmp_path)
+        assert done.returncode == 1 and str(locked) in done.stderr and "--out FOLDER/index.html" in done.stderr
     assert run_in_process.run(report.main, folder, "--out", tmp_path / "r/index.html", cwd=tmp_path).returncode == 0
 
 
@@ -435,7 +436,8 @@ def test_a_screen_is_a_square_that_leads_to_its_page_and_its_runs(tmp_path: Path
     runs = {link for link in page.links if link.startswith("../runs/")}
     lines = (own / ".plumbline/runs.jsonl").read_text().splitlines()
     assert 0 < len(runs) <= len(lines)
-    arms = set(re.findall(r'<td class="[^"]*wide[^"]*"[^>]*>(.*?)</td>', page.text.partition('id="runs"')[2]))
+    made = page.text.partition('id="runs"')[2].partition("</section>")[0]
+    arms = set(re.findall(r'<td class="[^"]*wide[^"]*"[^>]*>(.*?)</td>', made))
     ideas = {idea for arm in arms for idea in arm.split(" + ")}
     assert {"worse", "none", "other", "baseline"} == ideas and len(arms) > 4, arms
     groups = json.loads(Read(tmp_path / "bench/compare.html").text.partition('id="overlay">')[2].partition("<")[0])

@@ -42,7 +42,6 @@ WRITERS = {
     "report/markdown_page.py": "test_pages.py",
     "report/report_site.py": "test_pages.py",
     "report/run_curve.py": "test_pages.py",
-    "report/study_page.py": __file__,
     "report/templates/layout.html.j2": "test_pages.py",
     "report/templates/tried.html.j2": "test_workbench.py",
     "report/workbench/drawn_curves.py": "test_workbench.py",

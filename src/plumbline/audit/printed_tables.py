@@ -17,6 +17,7 @@ from plumbline.audit.printed_html import (
     HOLDS,
     MEANINGS,
     READ,
+    STYLE,
     UNCHECKED,
     ShownNumber,
     ShownTable,
@@ -64,6 +65,11 @@ class PrintedTables:
             for name, table in tables_by_file.items()
             if table.counts
         ]
+
+    @property
+    def style(self) -> Markup:
+        """The style of the tables."""
+        return Markup(STYLE)
 
     @property
     def counts(self) -> Markup:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+import textwrap
 from collections.abc import Callable, Sequence
+from itertools import zip_longest
 
 from plumbline.core import command_line
 from plumbline.core.csv_text import read_rows
@@ -19,6 +21,8 @@ Row = dict[str, str]
 
 #: Of a study's folder: the table of a kept record that says which methods small models tell from the reference.
 SMALL_MODELS = "small_models.csv"
+#: Before what stands below a name, where a window is too narrow for both in a line.
+INDENT = "    "
 
 
 def _methods(study: Study) -> list[Row]:
@@ -148,16 +152,45 @@ def write_list(listed_rows: Sequence[Row], width: int | None) -> str:
     """
     from tabulate import tabulate
 
-    columns = {name: [name, *(row[name] for row in listed_rows)] for name in listed_rows[0]}
-    widths = {name: max(map(len, cells)) for name, cells in columns.items()}
-    longest_words = {name: max(len(word) for cell in cells for word in cell.split()) for name, cells in columns.items()}
-    while width and sum(widths.values()) + 2 * (len(widths) - 1) > width:
-        wider = [name for name in widths if widths[name] > longest_words[name]]
+    heads = [*listed_rows[0]]
+    table = [heads, *([*row.values()] for row in listed_rows)]
+    width = sys.maxsize if width is None else width
+    if _measure(limits := _fit_widths(table, width)) <= width:
+        table_text = tabulate(
+            listed_rows, headers="keys", tablefmt="plain", maxcolwidths=limits, maxheadercolwidths=limits
+        )
+        return visible(table_text)
+    # A name is never cut, for it is there to be copied: the rest of its row stands below it.
+    named = 1 + ("study" in heads)
+    limits = _fit_widths([row[named:] for row in table], width - len(INDENT))
+    return visible("\n".join(line for row in table for line in _stack(row[:named], row[named:], limits)))
+
+
+def _fit_widths(table: Sequence[Sequence[str]], width: int) -> list[int]:
+    """Make the widest columns narrower until a table fits, each as wide as its longest word at least."""
+    columns = list(zip(*table))
+    widths = [max(map(len, cells)) for cells in columns]
+    longest_words = [max(len(word) for cell in cells for word in cell.split() or [""]) for cells in columns]
+    while _measure(widths) > width:
+        wider = [place for place, least in enumerate(longest_words) if widths[place] > least]
         if not wider:
-            break  # a name is never cut, for it is there to be copied
+            break
         widths[max(wider, key=widths.__getitem__)] -= 1
-    limits = list(widths.values()) if width else None
-    return visible(tabulate(listed_rows, headers="keys", tablefmt="plain", maxcolwidths=limits))
+    return widths
+
+
+def _measure(widths: Sequence[int]) -> int:
+    return sum(widths) + 2 * (len(widths) - 1)
+
+
+def _stack(names: Sequence[str], cells: Sequence[str], widths: Sequence[int]) -> list[str]:
+    """Write a row on several lines: its names, and below them its cells, wrapped."""
+    wrapped = [textwrap.wrap(cell, max(1, size), break_on_hyphens=False) for cell, size in zip(cells, widths)]
+    below = [
+        INDENT + "  ".join(part.ljust(size) for part, size in zip(parts, widths))
+        for parts in zip_longest(*wrapped, fillvalue="")
+    ]
+    return [line.rstrip() for line in ("  ".join(names), *below)]
 
 
 def main() -> None:

@@ -105,9 +105,9 @@ def positive(text: str) -> int:
     Raises:
         argparse.ArgumentTypeError: the text is no such number.
     """
-    if (value := not_negative(text)) < 1:
+    if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 on")
-    return value
+    return int(text)
 
 
 def not_negative(text: str) -> int:

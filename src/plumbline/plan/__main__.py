@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from msgspec import structs
 
-from plumbline.core.command_line import HIDDEN, Parser, run
+from plumbline.core.command_line import HIDDEN, Parser, positive, run
 from plumbline.core.csv_text import write_frame
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.core.files import atomic_write_text
@@ -18,6 +19,7 @@ from plumbline.plan import machines, model_counts, plan_page, stage_page
 from plumbline.plan.run_estimate import estimator
 from plumbline.plan.target_costs import make_table
 from plumbline.project import load
+from plumbline.specs.study_config import Run
 from plumbline.specs.yaml_files import PRESETS, load_config
 
 
@@ -32,6 +34,8 @@ def arguments() -> Parser:
         "that is a processor)"
     )
     parser.add_argument("--machine", help=machine)
+    nodes = "wall time on N nodes at once, of as many GPUs each as the entry's devices.node (default: devices_at_once)"
+    parser.add_argument("--nodes", type=positive, metavar="N", help=nodes)
     parser.add_argument("--device-hour-price", type=float, help="price of a device-hour, in any currency")
     config_help = "as snakemake --config: a part of a nested value leaves the others unchanged"
     parser.add_argument("--config", nargs="+", action="extend", default=[], metavar="KEY=VALUE", help=config_help)
@@ -55,6 +59,8 @@ def main() -> None:
     if options.device_hour_price is not None:
         machine = machines.replace_price(machine, options.device_hour_price)
     planned = load(config)
+    if options.nodes is not None:
+        machine = _replace_nodes(machine, options.nodes, planned.runs.values())
     counts = model_counts.update(Path(planned.paths.counts), planned.every_run.values())
     priced = estimator(planned, machine, sizes=model_counts.ModelCostLookup(counts))
     frame = make_table(priced)
@@ -71,6 +77,27 @@ def main() -> None:
         text = plan_page.markdown(priced, frame)
         atomic_write_text(options.out.with_suffix(".md"), f"# What each target costs\n\n{text}\n")
         atomic_write_text(options.out, write_frame(frame))
+
+
+def _replace_nodes(machine: machines.Machine, nodes: int, runs: Iterable[Run]) -> machines.Machine:
+    """Copy a machine with the devices of so many nodes at once.
+
+    Raises:
+        PlumblineError: it is a processor, or its entry states no devices of a node, or a run takes more than there are.
+    """
+    stated = f"--nodes {nodes}: config/machines.yaml: {machine.name}"
+    if machine.device == "cpu":
+        raise PlumblineError(f"{stated} is a processor; name an entry of GPUs (--machine {machines.PAPER_MACHINE})")
+    if "node" not in machine.devices:
+        raise PlumblineError(f"{stated}.devices has no number for the size 'node'; add it")
+    devices = nodes * machine.devices["node"]
+    if larger := [run for run in runs if machine.devices_of(run) > devices]:
+        most = max(larger, key=machine.devices_of)
+        raise PlumblineError(
+            f"{stated}.devices.{most.size}: {most.key} takes {machine.devices_of(most)} devices, and there are "
+            f"{devices}; name more nodes, or an entry whose runs of that size take fewer"
+        )
+    return structs.replace(machine, devices_at_once=devices)
 
 
 def _choose_rows(frame: pd.DataFrame, targets: Sequence[str], main_study: str) -> pd.DataFrame:

@@ -18,7 +18,7 @@ from plumbline.core import fingerprint_file
 from plumbline.core.command_line import HIDDEN, Parser, run
 from plumbline.core.errors import PlumblineError, UsageError
 from plumbline.project import load, packed_bundle
-from plumbline.report.report_site import is_report
+from plumbline.report.report_site import is_report, require_writable
 from plumbline.specs.yaml_files import PRESETS, ROOT, load_config
 from plumbline.verdict.own_trainer.find_folder import NAME as TRAINER_FILE
 from plumbline.verdict.own_trainer.find_folder import find_trainer_folder
@@ -49,7 +49,8 @@ def main() -> None:
 
     Raises:
         UsageError: an option is of another kind of place.
-        PlumblineError: `--out` is not an index.html, or its folder holds something that is not a report.
+        PlumblineError: `--out` is not an index.html, or its folder holds something that is not a report, or cannot be
+            written.
     """
     options = arguments().parse_args()
     of_project = options.preset or options.config or options.configuration_json
@@ -128,6 +129,7 @@ def _require_own_folder(out: Path) -> None:
     folder = out.parent
     if folder.is_dir() and any(folder.iterdir()) and not is_report(folder):
         raise PlumblineError(f"--out {out}: {folder} holds something else, and would be replaced; name another folder")
+    require_writable(out)
 
 
 def _load_configuration(options: argparse.Namespace) -> dict[str, Any]:

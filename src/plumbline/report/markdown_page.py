@@ -13,6 +13,8 @@ from markupsafe import Markup
 #: Links that lead out of the report and are kept; those to files next to the page's Markdown are texts.
 _KEPT = ("#", "https://", "http://")
 _READER = MarkdownIt("commonmark", {"html": False}).enable("table").disable("image")
+#: How a cell begins that has a number, and from how many letters on one is wrapped.
+_NUMBER, _SENTENCE = re.compile(r"[-+<>≤≥±(]*\s*\.?\d"), 40
 
 
 def to_html(text: str, *, below: int = 1, prefix: str = "part-") -> Markup:
@@ -29,11 +31,33 @@ def to_html(text: str, *, below: int = 1, prefix: str = "part-") -> Markup:
             token.tag = f"h{min(6, int(token.tag[1]) + below)}"
         if token.children:
             token.children = _drop_dead_links(token.children)
+    _align_columns(tokens)
     rendered: str = _READER.renderer.render(tokens, _READER.options, {})
     parts = rendered.split("<table>")  # each region has a name of its own
     box = '<div class="box" tabindex="0" role="region" aria-label="table {}"><table>'
     opened = "".join(box.format(number) + part for number, part in enumerate(parts[1:], start=1))
     return Markup((parts[0] + opened).replace("</table>", "</table></div>"))
+
+
+def _align_columns(tokens: list[Token]) -> None:
+    """Set the columns of numbers on the right, those of texts on the left; sentences are wrapped."""
+    columns: list[list[tuple[Token, str]]] = []
+    for token, inside in itertools.pairwise((*tokens, *tokens[-1:])):
+        if token.type == "table_open":
+            columns = []
+        elif token.type == "tr_open":
+            place = 0
+        elif token.type in ("th_open", "td_open"):
+            columns += [[]] if place == len(columns) else []
+            columns[place].append((token, inside.content))
+            place += 1
+        elif token.type == "table_close":
+            for cells in columns:
+                texts = [text for cell, text in cells if cell.tag == "td" and text]
+                numeric = any(map(_NUMBER.match, texts)) and cells[0][0].attrGet("style") == "text-align:right"
+                looks = "end" if numeric else "wide" if max(map(len, texts), default=0) > _SENTENCE else ""
+                for cell, _ in cells:
+                    cell.attrs = {"class": looks} if looks else {}
 
 
 def list_headings(text: str, *, prefix: str = "part-", levels: Collection[str] = ("h2",)) -> list[tuple[str, str]]:

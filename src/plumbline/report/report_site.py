@@ -27,6 +27,8 @@ from plumbline.report.page_table import BADGES
 
 #: What every page says of itself at its foot.
 SIGNATURE = "Made by <code>plumbline report</code>"
+#: Where a name may be broken: no number is.
+_BOUNDARY = re.compile(r"(?<=\w[/_])(?=\w)|(?<=\w\.)(?=[^\W\d])")
 #: Files next to the pages, as they are; other scripts stand there if a page runs them.
 ASSETS = ("report.css", "report.js")
 
@@ -98,6 +100,19 @@ def is_report(folder: Path) -> bool:
     return signed and names >= {"report.css", "report.js"}
 
 
+def require_writable(out: Path) -> Path:
+    """Find the folder of `out` (the first page): where a link leads, so that the link stays.
+
+    Raises:
+        PlumblineError: it cannot be written where it is to be.
+    """
+    folder = out.parent.resolve()
+    parent = next(path for path in folder.parents if path.exists())
+    if not os.access(parent, os.W_OK | os.X_OK):
+        raise PlumblineError(f"{folder}: {parent} cannot be written; name another place with --out FOLDER/index.html")
+    return folder
+
+
 def replace_report(out: Path, write: Callable[[Path], int]) -> int:
     """Replace the folder of `out` (the first page) as a whole by what `write` puts into the one that it is given.
 
@@ -107,10 +122,7 @@ def replace_report(out: Path, write: Callable[[Path], int]) -> int:
     Raises:
         PlumblineError: the folder cannot be written where it is to be.
     """
-    folder = out.parent.resolve()  # where a link leads: the link stays
-    parent = next(path for path in folder.parents if path.exists())
-    if not os.access(parent, os.W_OK | os.X_OK):
-        raise PlumblineError(f"{folder}: {parent} cannot be written; name another place with --out FOLDER/index.html")
+    folder = require_writable(out)
     folder.parent.mkdir(parents=True, exist_ok=True)
     with temporary_files.make_folder(folder) as new_folder:
         count = write(new_folder)
@@ -147,6 +159,6 @@ def _escape_for_css(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9 _./,-]", " ", text)
 
 
-def _make_breakable(key: str) -> Markup:
-    """A path that may be broken after its slashes."""
-    return Markup("/<wbr>").join(key.split("/"))
+def _make_breakable(text: str) -> Markup:
+    """A text whose names may be broken after a slash, an underscore, or a dot that no digit follows."""
+    return Markup("<wbr>").join(_BOUNDARY.split(text))

@@ -7,9 +7,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from markupsafe import Markup
-
-from plumbline.audit.printed_html import STYLE
 from plumbline.audit.printed_tables import PrintedTables
 from plumbline.report import claims_page, markdown_page, run_comparison, run_page, study_tables
 from plumbline.report.page_frame import ReportPage
@@ -157,9 +154,8 @@ def _build_audit(results: ResultsOnDisk, study: Study) -> ReportPage | None:
     printed = PrintedTables.read(study.name, study.root, Path(results.project.paths.results) / "audit.csv")
     if printed is None:
         return None
-    content = {"tables": printed.tables, "counts": printed.counts, "style": Markup(STYLE)}
-    contents = [(id, name) for id, name, _ in content["tables"]]
-    return _build_within_folder(study, "audit", "Printed numbers", content, contents=contents)
+    contents = [(id, name) for id, name, _ in printed.tables]
+    return _build_within_folder(study, "audit", "Printed numbers", {"printed": printed}, contents=contents)
 
 
 def _build_interpretations(front: StudyFront) -> ReportPage | None:

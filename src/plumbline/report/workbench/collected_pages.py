@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from plumbline.audit.printed_tables import PrintedTables
 from plumbline.core.csv_text import read_rows
 from plumbline.core.errors import PlumblineError
 from plumbline.project.paths import VERDICTS
@@ -18,6 +19,7 @@ from plumbline.report.markdown_page import make_slug
 from plumbline.report.page_frame import ReportPage
 from plumbline.report.page_table import ColumnHead, HtmlCell, PageTable, number_cell, text_cell
 from plumbline.report.workbench.change_pages import build_change_page
+from plumbline.specs.yaml_files import ROOT, papers
 from plumbline.verdict.board.board_rows import TIERS, Board, BoardRow
 from plumbline.verdict.board.project_board import RECORD, gather_rows, make_project_board
 from plumbline.verdict.sources.bounded_reading import list_files_below, read_text
@@ -128,14 +130,32 @@ def _build_audit(path: Path, folder: Path, left_out: list[str]) -> ReportPage | 
     try:
         grid = audit_page.build_table(path, links)
         with open(path, encoding="utf-8", newline="") as handle:
-            counts = Counter(row["verdict"] for row in read_rows(handle))
+            rows = list(read_rows(handle))
+        printed = None if "html" in links else _read_printed(path, {row["study"] for row in rows})
     except (csv.Error, ValueError, KeyError, TypeError, OSError):
         left_out.append(f"{path.relative_to(folder)} cannot be read as an audit.")
         return None
-    content = {"grid": grid, "counts": counts, "printed": links.get("html", "")}
+    content = {
+        "grid": grid,
+        "counts": Counter(row["verdict"] for row in rows),
+        "page_of_tables": links.get("html", ""),
+        "printed": printed,
+    }
+    contents = [*((id, name) for id, name, _ in printed.tables), ("rows", "Every row")] if printed else []
     return ReportPage(
-        path=f"audits/{slug}.html", title=title, template="collected_audit.html.j2", content=content, files=files
+        path=f"audits/{slug}.html",
+        title=title,
+        template="collected_audit.html.j2",
+        content=content,
+        files=files,
+        contents=contents,
     )
+
+
+def _read_printed(path: Path, audited: set[str]) -> PrintedTables | None:
+    """Read the tables of the paper of which an audit is, if it is a study's here."""
+    (study,) = audited if len(audited) == 1 else ("",)
+    return PrintedTables.read(study, ROOT, path) if study in papers(ROOT) else None
 
 
 def _list_audits(pages: list[ReportPage]) -> PageTable:

@@ -22,6 +22,8 @@ WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 640, 300, 52, 628, 14, 254
 FAR = 7.0
 #: Tries for which there is room at least, and kept ones whose names stand in the picture at most.
 FEWEST, NAMED = 10, 14
+#: Width of a letter of a name.
+LETTER = 4.2
 #: Verdict -> how its mark looks; others are those that were not decided.
 _MARKS = {
     Outcome.KEEP: "kept",
@@ -226,6 +228,9 @@ class TriesOverTime:
         height = y(value) if value is not None else (BOTTOM if self.sign > 0 else TOP)
         mean = "no value" if value is None else f"mean of {change.counted_runs}: {format_value(value, self.sigma)}"
         gain = "" if change.gain is None else f", gain {format_value(change.gain, self.sigma)}"
+        # Before a keep nothing was as good: there its name covers no mark.
+        name = shorten(change.title, 22)
+        has_room = x - 7 - LETTER * len(name) > LEFT
         return {
             "x": x,
             "y": height,
@@ -234,8 +239,10 @@ class TriesOverTime:
             "beyond": value is not None and not inside,
             "href": page,
             "says": f"{change.title}: {change.word}; {mean}{gain}",
-            "name": shorten(change.title, 22),
-            "anchor": "end" if x > (LEFT + RIGHT) / 2 else "start",
+            "name": name,
+            "name_x": round(x - 7, 1) if has_room else LEFT + 2,
+            "name_y": round(height + (-7 if self.sign > 0 else 12), 1),
+            "anchor": "end" if has_room else "start",
         }
 
 

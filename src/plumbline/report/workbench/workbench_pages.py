@@ -150,7 +150,7 @@ class Workbench:
             for arm, runs in ((of_change, change.runs), (change.baseline, change.baseline_runs))
             for run in _drop_duplicates(runs)
         ]
-        return PageTable(id="runs", title="Its runs, and the baseline's beside them.", heads=heads, rows=rows)
+        return PageTable(id="runs", title="Its runs, and those of the baseline.", heads=heads, rows=rows)
 
     def _link_run(self, run: ArmRun) -> str:
         return f"../{self.runs[run.run_id].page}" if run.run_id in self.runs else ""
