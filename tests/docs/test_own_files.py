@@ -1,29 +1,21 @@
-"""What docs/your-own-data.md and quick.md have their reader type can be planned."""
+"""The files that docs/quick.md and your-own-data.md have their reader write are read."""
 
 from __future__ import annotations
 
 import re
-import shlex
 from pathlib import Path
 
 import yaml
 
-from plumbline.project import load
 from plumbline.specs.corpus import CorpusFile
 from plumbline.specs.spec_changes import overlay
 from plumbline.specs.study_files import VerdictFile
-from plumbline.specs.yaml_files import check, load_config
+from plumbline.specs.yaml_files import check
 
 
 def yaml_with(page: Path, text: str) -> str:
     (block,) = (block for block in re.findall(r"```yaml\n(.*?)```", page.read_text(), flags=re.S) if text in block)
     return str(block)
-
-
-def test_the_items_to_score_a_model_on_are_planned(repository: Path) -> None:
-    page = (repository / "docs/your-own-data.md").read_text()
-    (line,) = re.findall(r"^\$ (snakemake work/demo/.*/items\.json)$", page, re.M)
-    assert shlex.split(line)[1] == load(load_config()).paths.items("climbmix", "climb12")
 
 
 def test_the_files_are_what_they_are_said_to_be(repository: Path) -> None:
