@@ -47,7 +47,7 @@ MEASURED = Path(__file__).with_suffix(".json")
 HEAD = [
     "# Precisions of training",
     "",
-    "By machine: what [each precision](../docs/your-own.md) gives in speed, and by how much it moves what comes out.",
+    "By machine: what [each precision](../docs/add-a-method.md) gives in speed, and how much it moves what comes out.",
 ]
 
 

@@ -89,7 +89,7 @@ def test_the_first_page_leads_to_each_kind(repository: Path) -> None:
     page = (repository / "docs/index.md").read_text(encoding="utf-8")
     assert re.search(r"^\*\*.+\?\*\*", page, re.MULTILINE)
     assert re.search(r"^!\[.{20,}\]\(_assets/\S+\)$", page, re.MULTILINE)
-    for page_of_a_kind in ("tutorial.md", "your-own.md", "command.md", "statistics.md", "../CONTRIBUTING.md"):
+    for page_of_a_kind in ("tutorial.md", "add-a-method.md", "command.md", "statistics.md", "../CONTRIBUTING.md"):
         assert f"]({page_of_a_kind})" in page
 
 

@@ -18,7 +18,7 @@ from tests.report import headless_browser
 
 #: Words of the field -> where one of the answers stands.
 SEARCHES = {
-    "ledger": r"/what-decides\.html\?h=ledger#the-ledger",
+    "ledger": r"/statistics\.html\?h=ledger#the-ledger",
     "wandb": r"#watch-runs-in-a-tracker",
     "exit code": r"/command\.html.*#exit-codes",
     "lower is better": r"/(verdict|own-trainer|glossary)\.html",

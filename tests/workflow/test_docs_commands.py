@@ -25,6 +25,7 @@ PAGES = (
     "examples/**/README.md",
     "records/*.md",
     "*/README.md",
+    "config/tasks/README.md",
 )
 
 BARE = "../gpu_check/test_bare_machine.py::test_a_rehearsal_from_the_bundle_survives_three_kills"
@@ -75,15 +76,12 @@ ELSEWHERE = {
         "test_own_method.py::test_it_is_trained_beside_the_reference_runs_that_are_there",
     "snakemake results/table2.csv --config 'data={source: local, folder: /data/my-texts}' 'studies=[transfer]'":
         "../operate/preflight/test_data_sources.py::test_a_presets_texts_are_not_replaced_without_a_word",
-    "snakemake results/table2.csv --config 'data={source: local}' 'studies=[transfer]'":
-        TOKENS,
     "python examples/make_tokens.py": TOKENS,
     "snakemake work/smoke/corpora/climbmix/packs": TOKENS,
     "snakemake -n results/table2.csv --config preset=smoke 'data={source: local}'": TOKENS,
-    "snakemake work/demo/corpora/climbmix/": PAGE_ON_THE_COMMAND,
     "snakemake bundle": "test_adding_a_study.py::test_its_bundle_has_everything_of_it_and_of_no_other_study",
     "python -m plumbline.evaluate.items --items-source local --suite sciq": SCIQ,
-    "plumbline score FOLDER --suite sciq": SCIQ,
+    "plumbline score MODEL --suite sciq": SCIQ,
     "plumbline rebuild re": RECORD,
     "plumbline verify --rebuild": RECORD,
     "plumbline verify records/mine --signers": SIGNED,
@@ -118,11 +116,9 @@ WHOLE_PAGES = {
     "docs/command.md": PAGE_ON_THE_COMMAND,
     "docs/night.md": NIGHT,
 }
-#: What is said more where a command is tried, so that little is trained, scored, read and shown.
+#: What is said more where a command is tried, so that little is planned, read and shown.
 LITTLE = {
     "snakemake results/table2.csv": ("--config", "preset=smoke"),
-    "plumbline train": ("--set", "train.steps=2", "--preset", "smoke"),
-    "plumbline score": ("--limit", "1"),
     "plumbline probe": ("--sequences", "1"),
     "plumbline report": ("--preset", "smoke"),
 }
@@ -180,7 +176,7 @@ def read(finished_copy: Project) -> Project:
 
 def as_a_trial(command: str) -> list[str]:
     """The words of a command as it is tried: what a workflow would do is planned alone, a demo's files are smoke's, and
-    little is trained, scored, read and shown."""
+    little is read and shown."""
     arguments = shlex.split(command.replace("work/demo", "work/smoke").replace(" METHOD ", " softpick "))
     if arguments[0] in ("snakemake", "make") and "--report" not in arguments:
         return [arguments[0], "--dry-run", *arguments[1:]]

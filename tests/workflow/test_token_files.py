@@ -25,7 +25,7 @@ pytestmark = pytest.mark.workflow
 
 
 def example(project: Project, language: str) -> str:
-    page = (project.root / "docs" / "your-own-data.md").read_text().partition("## A worked example\n")[2]
+    page = (project.root / "docs" / "your-own-data.md").read_text().partition("## Token files\n")[2]
     return re.findall(rf"```{language}\n(.*?)```", page, flags=re.S)[0]
 
 

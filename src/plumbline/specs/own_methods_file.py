@@ -21,8 +21,7 @@ from plumbline.specs.study_config import Run, Study
 from plumbline.specs.study_files import StudyFile, VerdictFile
 from plumbline.specs.yaml_files import PRESETS, ROOT, check, load_study, read_yaml, studies
 
-#: What the file need not contain. Five seeds of the reference and three of a method: docs/own-verdict.md has what they
-#: find.
+#: What the file need not contain. Five seeds of the reference and three of a method: docs/quick.md has what they find.
 DEFAULTS: dict[str, Any] = {
     "larger": "none",
     "seeds": [42, 43, 44],

@@ -1,4 +1,4 @@
-"""What docs/screen.md states: its file of ideas is read, its commands run, and its exit codes are those of verdicts."""
+"""What docs/screen.md states: its file of ideas is read, and its commands run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.verdict.outcome import Outcome
 from tests.operate.experiments.trainer_folder import change, git, plumbline, repository_of
 
 #: It takes any flag, and none of the page's ideas does anything.
@@ -58,9 +57,3 @@ def test_every_command_of_the_page_does_what_it_says(page: str, repository: Path
     assert done.returncode in (0, 10) and "4 ideas" in " ".join(done.stdout.split()), done.stderr
     script = shlex.split(commands[-1])[1]
     assert (repository / script).is_file() and (repository / script).with_suffix(".svg").is_file()
-
-
-def test_its_exit_codes_are_those_of_verdicts(page: str) -> None:
-    codes = {int(code) for code in re.findall(r"^\| (\d+) \| ", page, re.MULTILINE)}
-    outcomes = (Outcome.KEEP, Outcome.DISCARD, Outcome.UNDECIDED, Outcome.CANNOT_BE_JUDGED, Outcome.IMPLAUSIBLE)
-    assert codes == {outcome.exit_code for outcome in outcomes}

@@ -179,7 +179,7 @@ def test_what_gains_is_chosen_and_confirmed(own_project: Path, capsys: pytest.Ca
     assert decision["effects"]["past_sigma"] > 0, "seeds alone are known, by five runs of the baseline"
     assert {each["level"][1] for each in decision["left_out"]} == {"softpick", "relu_squared"}
     page = (own_project / decision["page"]).read_text()
-    assert "`relu_squared`" in page and "squared" in decision["to_keep"] and "own-verdict.md" in decision["to_keep"]
+    assert "`relu_squared`" in page and "squared" in decision["to_keep"] and "quick.md" in decision["to_keep"]
     entries = ledger.read(own_project / "results/smoke/verdict/ledger.jsonl").entries
     assert len(entries) == 2 * len(effects) and all(entry.verdict for entry in entries[len(effects) :])
     tried = [entry.name.partition(IN_SCREEN)[0] for entry in entries[: len(effects)]]

@@ -1,4 +1,4 @@
-"""The error rate that docs/what-decides.md has of its own verdicts, drawn again."""
+"""The error rate that docs/statistics.md has of its own verdicts, drawn again."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def test_a_file_of_nothing_is_seldom_crowned(tmp_path: Path, monkeypatch: pytest
     monkeypatch.syspath_prepend(REPOSITORY / "benchmarks")
     import numbers_verdict_rates as benchmark
 
-    page = (REPOSITORY / "docs/what-decides.md").read_text(encoding="utf-8")
+    page = (REPOSITORY / "docs/statistics.md").read_text(encoding="utf-8")
     assert "2.5 % | 2.0 ± 0.3" in page
     assert "0.020 ± 0.003 |" in (REPOSITORY / "benchmarks/numbers_verdict_rates.md").read_text(encoding="utf-8")
     rng = np.random.default_rng(8)

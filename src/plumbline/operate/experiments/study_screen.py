@@ -300,7 +300,7 @@ class StudyScreen:
         for slot in levels:
             place = parts.setdefault("model", {}) if slot in SLOTS else parts
             place[slot] = combined_methods.list_choices(spec)[slot]
-        return f"as a method of a file that extends {self.study.code} (docs/own-verdict.md): {json.dumps(parts)}"
+        return f"as a method of a file that extends {self.study.code} (docs/quick.md): {json.dumps(parts)}"
 
     def look_again(self, arms: Mapping[str, Mapping[str, str]], runs: Sequence[ArmRun]) -> CheckAnswer:
         """Check causality and the loss of what was chosen and of the baseline with the weights of their fresh runs."""
