@@ -289,7 +289,7 @@ def _describe_noise(small: SmallFile) -> str:
     pilots = dict.fromkeys(statement.pilot for statement in small.statements if statement.pilot)
     sentences = [f"Noise known: {'; '.join(known)}."] if known else []
     if pilots:
-        sentences.append(f"{'Else it is' if known else 'The noise is'} not known until {'; '.join(pilots)}.")
+        sentences.append(f"{'Else it is' if known else 'The noise is'} known once {'; '.join(pilots)}.")
     return " ".join(sentences)
 
 
