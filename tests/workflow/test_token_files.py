@@ -6,6 +6,9 @@ import json
 import os
 import re
 import shlex
+import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -51,6 +54,14 @@ def project(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Proje
     assert jobs_by_rule(done.stdout)["pretrain"] == 26
     assert not {"documents", "tokenizer", "tokenize", "pack"} & jobs_by_rule(done.stdout).keys()
     return project
+
+
+def test_both_files_hold_ids_where_the_pages_are_without_the_code(repository: Path, tmp_path: Path) -> None:
+    """A project that `plumbline init` wrote has docs/ and no src/."""
+    shutil.copytree(repository / "docs", tmp_path / "docs", ignore=shutil.ignore_patterns("_*"))
+    subprocess.run([sys.executable, str(repository / "examples" / "make_tokens.py")], cwd=tmp_path, check=True)
+    train, held_out = (np.fromfile(tmp_path / "tokens" / f"{name}.bin", dtype="<u2") for name in ("train", "val"))
+    assert len(train) > len(held_out) > 0
 
 
 @contextmanager
