@@ -31,6 +31,7 @@ Verdict = Literal[
     "diverged",
     "not tested",
     "not judged (mini size)",
+    "not judged (evening size)",
     "not judged (demo size)",
     "not judged (smoke size)",
     "not judged (other texts)",
