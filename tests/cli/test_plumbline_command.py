@@ -122,6 +122,11 @@ def test_a_list_fits_the_window_and_cuts_no_name(what: str, name: str) -> None:
     assert sorted("".join(wrapped.split())) == sorted("".join(whole.split())), "a letter was lost"
 
 
+def test_in_a_narrow_window_a_paper_stands_below_the_name_of_its_study() -> None:
+    lines = listing.write_list(listing.list_rows("studies", None, "demo"), 44).splitlines()
+    assert {"transfer", "key_norms"} <= {*lines} and max(map(len, lines)) <= 44
+
+
 def test_what_is_set_is_checked_as_the_yaml_is() -> None:
     spec = study_config.load("transfer", "smoke").runs["transfer/base/softpick/s42"].spec
     same = change_spec(spec, [])

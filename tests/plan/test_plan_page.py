@@ -147,3 +147,14 @@ def test_nodes_that_cannot_be_planned_are_refused(
         plan_verb.main, *args, "--config", f"work={tmp_path}", "studies=[transfer]", cwd=repository
     )
     assert done.returncode == code and all(fact in done.stderr for fact in facts), done.stderr
+
+
+def test_nodes_have_to_fit_the_runs_of_the_targets_asked_for(repository: Path, tmp_path: Path) -> None:
+    """Table 2 has runs of one node; others of the study take two."""
+    args = ["results/table2.csv", "--preset", "paper", "--machine", "h100", "--nodes", "1"]
+    config = ["--config", f"work={tmp_path}", "studies=[transfer]"]
+    done = run_in_process.run(plan_verb.main, *args, *config, cwd=repository)
+    assert done.returncode == 0 and "8 at once" in " ".join(done.stdout.split()), done.stderr
+    out = tmp_path / "plan.csv"  # of all targets
+    done = run_in_process.run(plan_verb.main, *args, "--out", str(out), *config, cwd=repository)
+    assert done.returncode == 1 and "transfer/large/" in done.stderr and not out.exists()

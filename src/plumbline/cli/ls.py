@@ -161,7 +161,7 @@ def write_list(listed_rows: Sequence[Row], width: int | None) -> str:
         )
         return visible(table_text)
     # A name is never cut, for it is there to be copied: the rest of its row stands below it.
-    named = 1 + ("study" in heads)
+    named = 1 if heads[1] == "paper" else 1 + ("study" in heads)
     limits = _fit_widths([row[named:] for row in table], width - len(INDENT))
     return visible("\n".join(line for row in table for line in _stack(row[:named], row[named:], limits)))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from plumbline.core.files import atomic_write_text
 from plumbline.plan import machines, model_counts, plan_page, stage_page
 from plumbline.plan.run_estimate import estimator
 from plumbline.plan.target_costs import make_table
-from plumbline.project import load
+from plumbline.project import Project, load
 from plumbline.specs.study_config import Run
 from plumbline.specs.yaml_files import PRESETS, load_config
 
@@ -60,7 +60,8 @@ def main() -> None:
         machine = machines.replace_price(machine, options.device_hour_price)
     planned = load(config)
     if options.nodes is not None:
-        machine = _replace_nodes(machine, options.nodes, planned.runs.values())
+        targets = [] if options.out else options.targets  # that file has all of them
+        machine = _replace_nodes(machine, options.nodes, _list_runs(planned, targets, config["main_study"]))
     counts = model_counts.update(Path(planned.paths.counts), planned.every_run.values())
     priced = estimator(planned, machine, sizes=model_counts.ModelCostLookup(counts))
     frame = make_table(priced)
@@ -100,22 +101,37 @@ def _replace_nodes(machine: machines.Machine, nodes: int, runs: Iterable[Run]) -
     return structs.replace(machine, devices_at_once=devices)
 
 
+def _list_runs(planned: Project, targets: Sequence[str], main_study: str) -> list[Run]:
+    """List the runs of the targets that are named, or of all studies where none is; of an unknown target, none."""
+    if not targets:
+        return list(planned.runs.values())
+    studies = {study.name: study for study in planned.planned_studies}
+    named = [_split_target(target, studies, main_study) for target in targets]
+    entries = [
+        (studies[study], studies[study].definition["targets"].get(name)) for study, name in named if study in studies
+    ]
+    return [run for study, entry in entries if entry for run in study.group(*entry["runs"])]
+
+
+def _split_target(target: str, studies: Container[str], main_study: str) -> tuple[str, str]:
+    """The study and the name of a target; a file below no study's folder is of the main study."""
+    path = Path(target).with_suffix("")
+    return path.parent.name if path.parent.name in studies else main_study, path.name
+
+
 def _choose_rows(frame: pd.DataFrame, targets: Sequence[str], main_study: str) -> pd.DataFrame:
-    """Choose the rows of targets, in the order asked for; a file below no study's folder is of the main study.
+    """Choose the rows of targets, in the order asked for.
 
     Raises:
         PlumblineError: a study that is not planned, or a target that it does not have.
     """
     rows = []
     for target in targets:
-        path, planned = Path(target).with_suffix(""), set(frame["study"])
-        study = path.parent.name if path.parent.name in planned else main_study
+        study, asked = _split_target(target, set(frame["study"]), main_study)
         names = list(frame.loc[frame["study"] == study, "target"])
-        if path.name not in names:
-            raise PlumblineError(
-                f"{target}: {study} has no target {path.name!r}{nearest(path.name, names)}; see --by targets"
-            )
-        rows.append(frame[(frame["study"] == study) & (frame["target"] == path.name)])
+        if asked not in names:
+            raise PlumblineError(f"{target}: {study} has no target {asked!r}{nearest(asked, names)}; see --by targets")
+        rows.append(frame[(frame["study"] == study) & (frame["target"] == asked)])
     return pd.concat(rows)
 
 
