@@ -113,7 +113,7 @@ def _list_statements(files: list[SmallFile], root: Path) -> str:
     word_counts = Counter(word for small in files for word in list_verdicts(small, root).values())
     lines = [
         f"{sum(len(small.statements) for small in files)} statements give {len(levels)} verdicts, one a size; were no "
-        f"idea true, {sum(levels):.1f} of them at most would be *seen* by chance. So far: "
+        f"idea true, {sum(levels):.1f} at most would be *seen* by chance. So far: "
         f"{', '.join(f'{count} {word}' for word, count in word_counts.most_common())}.",
         "",
         _join_cells("study", "stated", "here"),
@@ -123,15 +123,15 @@ def _list_statements(files: list[SmallFile], root: Path) -> str:
         page = f"[{small.study}](../studies/{small.study}/{STUDY_PAGE})"
         verdicts = list_verdicts(small, root)
         if set(verdicts.values()) == {NOT_RUN}:
-            sizes = ", ".join(size.label for size in small.sizes.values())
-            lines.append(_join_cells(page, f"{len(small.statements)} statements", f"{NOT_RUN} at {sizes}"))
+            lines.append(_join_cells(page, f"{len(small.statements)} statements", NOT_RUN))
             continue
         for statement in small.statements:
             labels: dict[str, list[str]] = {}
             for size in statement.sizes:
                 label = small.sizes[size].label
                 labels.setdefault(verdicts[statement.id, label], []).append(label)
-            here = "; ".join(f"{word} at {', '.join(sizes)}" for word, sizes in labels.items())
+            by_size = "; ".join(f"{word} at {', '.join(sizes)}" for word, sizes in labels.items())
+            here = by_size if len(labels) > 1 else f"{next(iter(labels))} at every size"
             lines.append(_join_cells(page, statement.idea.removesuffix("."), here))
     return "\n".join(lines)
 
