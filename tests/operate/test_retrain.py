@@ -111,8 +111,8 @@ def test_a_setting_that_is_no_number_is_named(tmp_path: Path) -> None:
 
 
 def test_two_seeds_of_a_method_are_never_near(repository: Path, tmp_path: Path) -> None:
-    """Of the kept records: a quarter of these pairs end as near as two makers' processors, and no pair was as near
-    all the way."""
+    """Of the kept records: a third of these pairs end as near as two makers' processors, and no pair was as near all
+    the way."""
     apart, ends = [], []
     for name in records.list_records(repository / "records"):
         of_method: dict[str, list[RecordedRun]] = {}
@@ -123,8 +123,8 @@ def test_two_seeds_of_a_method_are_never_near(repository: Path, tmp_path: Path) 
                 if pair[0].metrics.shape == pair[1].metrics.shape:
                     apart.append((pair[0].metrics["loss"] - pair[1].metrics["loss"]).abs().max())
                     ends.append(abs(pair[0].outcome["validation_loss"] - pair[1].outcome["validation_loss"]))
-    assert len(apart) == 109 and recorded_run.LOGGED < min(apart) < 0.042
-    assert sum(end < recorded_run.FINAL for end in ends) == 27
+    assert len(apart) > 250 and recorded_run.LOGGED < min(apart)
+    assert sum(end < recorded_run.FINAL for end in ends) / len(ends) == pytest.approx(1 / 3, abs=0.05)
 
 
 def test_a_draw_is_its_seeds_and_never_more_than_there_is() -> None:
