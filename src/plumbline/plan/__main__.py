@@ -127,11 +127,11 @@ def _choose_rows(frame: pd.DataFrame, targets: Sequence[str], main_study: str) -
     """
     rows = []
     for target in targets:
-        study, asked = _split_target(target, set(frame["study"]), main_study)
+        study, name = _split_target(target, set(frame["study"]), main_study)
         names = list(frame.loc[frame["study"] == study, "target"])
-        if asked not in names:
-            raise PlumblineError(f"{target}: {study} has no target {asked!r}{nearest(asked, names)}; see --by targets")
-        rows.append(frame[(frame["study"] == study) & (frame["target"] == asked)])
+        if name not in names:
+            raise PlumblineError(f"{target}: {study} has no target {name!r}{nearest(name, names)}; see --by targets")
+        rows.append(frame[(frame["study"] == study) & (frame["target"] == name)])
     return pd.concat(rows)
 
 
