@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 
 import pytest
@@ -19,6 +21,8 @@ SAID = {
     ("probe", "--run", "nope"): "--run: there is no folder nope; name the one of a finished run, such as",
     ("sample", "nope"): "nope is no folder, and no run at preset demo (plumbline ls runs lists them)",
     ("score", "nope"): "nope is no folder, and no run at preset demo (plumbline ls runs lists them)",
+    ("plan", "results/evening/nope/small.csv", "--preset", "evening"): "no study 'nope' is planned",
+    ("plan", "results/evening/quack/small.csv", "--preset", "demo"): "add --preset evening",
     ("verdict", "nope.csv"): "nope.csv: there is no such file or folder; name the one with your numbers",
 }
 
@@ -28,3 +32,14 @@ def test_it_is_said_in_one_line(args: tuple[str, ...], repository: Path) -> None
     done = run_in_process.run(main, *args, cwd=repository)
     assert done.returncode == 1 and done.stderr.count("\n") == 1, done.stderr
     assert done.stderr.startswith("error: ") and SAID[args] in done.stderr
+
+
+def test_small_models_are_targets_wherever_targets_are_named(repository: Path) -> None:
+    listed = run_in_process.run(main, "ls", "targets", "--preset", "evening", "--json", cwd=repository)
+    rows = [row for row in json.loads(listed.stdout) if row["target"] == "small"]
+    targets = [f"results/evening/{row['study']}/small.csv" for row in rows]
+    planned = run_in_process.run(main, "plan", *targets, "--preset", "evening", cwd=repository)
+    counts = re.findall(r"^(\w+)\ntarget .*\n[- ]+\nsmall +(\d+) +(\d+)", planned.stdout, re.MULTILINE)
+    stated = {row["study"]: int(row["runs"]) for row in rows}
+    assert {study: int(to_do) + int(done) for study, to_do, done in counts} == stated
+    assert set(stated) == {path.parent.name for path in repository.glob("studies/*/small.yaml")}

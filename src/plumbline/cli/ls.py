@@ -112,10 +112,10 @@ def list_rows(kind: str, study: str | None, preset: str) -> list[Row]:
         ]
     if kind == "presets":
         return [
-            {"preset": choice, "studies": ", ".join(name for name in chosen if study_config.has_preset(name, choice))}
+            {"preset": choice, "studies": ", ".join(name for name in chosen if study_config.has_targets(name, choice))}
             for choice in PRESETS
         ]
-    there = [name for name in chosen if study_config.has_preset(name, preset)]
+    there = [name for name in chosen if study_config.has_targets(name, preset)]
     if not there:
         raise PlumblineError(f"--preset: {study} has nothing at {preset}; it has {_presets(chosen[0])}")
     return [row for name in there for row in OF_A_STUDY[kind](study_config.load(name, preset))]
@@ -124,7 +124,7 @@ def list_rows(kind: str, study: str | None, preset: str) -> list[Row]:
 def _is_readable(study: str, preset: str) -> bool:
     """Whether a study can be read, as it is at the preset too; one that cannot is a warning, others are listed."""
     try:
-        if study_config.has_preset(study, preset):
+        if study_config.has_targets(study, preset):
             study_config.load(study, preset)
     except PlumblineError as error:
         print(f"warning: {error}", file=sys.stderr)
@@ -133,7 +133,7 @@ def _is_readable(study: str, preset: str) -> bool:
 
 
 def _presets(study: str) -> str:
-    return ", ".join(name for name in PRESETS if study_config.has_preset(study, name))
+    return ", ".join(name for name in PRESETS if study_config.has_targets(study, name))
 
 
 def arguments() -> command_line.Parser:

@@ -19,6 +19,7 @@ from plumbline.plan import machines, model_counts, plan_page, stage_page
 from plumbline.plan.run_estimate import estimator
 from plumbline.plan.target_costs import make_table
 from plumbline.project import Project, load
+from plumbline.project.paths import RESULTS
 from plumbline.specs.study_config import Run
 from plumbline.specs.yaml_files import PRESETS, load_config
 
@@ -71,7 +72,11 @@ def main() -> None:
     if view == "sizes":
         print(stage_page.tabulate_sizes(priced))
     elif options.targets:
-        print(plan_page.terminal_of_targets(priced, _choose_rows(frame, options.targets, config["main_study"])))
+        print(
+            plan_page.terminal_of_targets(
+                priced, _choose_rows(frame, options.targets, config["main_study"], planned.name)
+            )
+        )
     else:
         print((stage_page if view == "stages" else plan_page).terminal(priced, frame))
     if options.out:
@@ -114,20 +119,25 @@ def _list_runs(planned: Project, targets: Sequence[str], main_study: str) -> lis
 
 
 def _split_target(target: str, studies: Container[str], main_study: str) -> tuple[str, str]:
-    """The study and the name of a target; a file below no study's folder is of the main study."""
+    """The study and the name of a target; one directly below the folder of results is of the main study."""
     path = Path(target).with_suffix("")
-    return path.parent.name if path.parent.name in studies else main_study, path.name
+    folder = path.parent.name
+    return main_study if folder in ("", RESULTS, *PRESETS) and folder not in studies else folder, path.name
 
 
-def _choose_rows(frame: pd.DataFrame, targets: Sequence[str], main_study: str) -> pd.DataFrame:
+def _choose_rows(frame: pd.DataFrame, targets: Sequence[str], main_study: str, preset: str) -> pd.DataFrame:
     """Choose the rows of targets, in the order asked for.
 
     Raises:
-        PlumblineError: a study that is not planned, or a target that it does not have.
+        PlumblineError: a target of another preset, of a study that is not planned, or one that it does not have.
     """
-    rows = []
+    rows, studies = [], set(frame["study"])
     for target in targets:
-        study, name = _split_target(target, set(frame["study"]), main_study)
+        if others := set(Path(target).parts[:-1]) & set(PRESETS) - {preset}:
+            raise PlumblineError(f"{target} is planned at preset {preset}: add --preset {others.pop()}")
+        study, name = _split_target(target, studies, main_study)
+        if study not in studies:
+            raise PlumblineError(f"{target}: no study {study!r} is planned{nearest(study, studies)}")
         names = list(frame.loc[frame["study"] == study, "target"])
         if name not in names:
             raise PlumblineError(f"{target}: {study} has no target {name!r}{nearest(name, names)}; see --by targets")

@@ -123,7 +123,7 @@ def _load_every_study(
     studies, broken = {}, {}
     for name in names:
         try:
-            if study_config.has_preset(name, preset, root):
+            if study_config.has_targets(name, preset, root):
                 study = study_config.load(name, preset, root, source)
                 if "suite" in study.definition:
                     suites.suite(study.definition["suite"])

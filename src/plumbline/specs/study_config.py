@@ -282,6 +282,12 @@ def has_preset(name: str, preset: str, root: Path = ROOT) -> bool:
     return any(preset in presets for presets in scales.values())
 
 
+def has_targets(name: str, preset: str, root: Path = ROOT) -> bool:
+    """Whether a study has runs under a preset: at a scale, or the small models that it states."""
+    small = preset == small_file.SMALL_PRESET and small_file.path_of(name, root).exists()
+    return small or has_preset(name, preset, root)
+
+
 def paper_of(name: str, root: Path = ROOT) -> Paper | None:
     """The paper of a study, or of the one it extends; None if a folder holds nothing but printed numbers."""
     if not (study_folders.folder(name, root) / study_folders.YAML).is_file():
