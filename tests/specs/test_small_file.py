@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +89,26 @@ def test_every_probe_is_read_where_a_statement_reads_it(study: str, files: dict[
                 points = {point for probe in spec.probes for point in probe.at}
                 at_end = statement.measure.at == 1 and any(probe.every for probe in spec.probes)
                 assert statement.measure.at in points or at_end, (statement.id, spec.key)
+
+
+@pytest.mark.parametrize("study", STUDIES)
+def test_every_change_of_a_size_is_in_its_runs(study: str, stated: Specs, repository: Path) -> None:
+    """Whatever depth it stands at: an arm may have a width of its own, none has a schedule or training of its own."""
+    sizes = yaml.safe_load((repository / f"studies/{study}/small.yaml").read_text(encoding="utf-8"))["sizes"]
+    specs = [spec for of_statement in stated[study].values() for spec in of_statement]
+    for size, changes in sizes.items():
+        runs = [spec.to_dict() for spec in specs if spec.scale == size]
+        for part in changes.keys() - {"scale", "label"}:
+            for place, value in list_leaves(changes[part]):
+                there = [reduce(lambda entry, key: entry[key], place, run[part]) for run in runs]
+                assert (value in there) if part == "model" else set(there) == {value}, (size, part, place)
+
+
+def list_leaves(entry: Any, place: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...], Any]]:
+    """Each value below an entry, with the keys that lead to it."""
+    if not isinstance(entry, dict):
+        return [(place, entry)]
+    return [leaf for key, value in entry.items() for leaf in list_leaves(value, (*place, key))]
 
 
 def test_a_size_is_its_scale_with_the_changes_alone(stated: Specs) -> None:

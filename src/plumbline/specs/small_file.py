@@ -58,9 +58,12 @@ class Measure(ClosedStruct, frozen=True, kw_only=True):
         layers: those whose mean is taken, of a probe.
         less_layers: those whose mean is subtracted.
         less: a column of the same frame that is subtracted.
-        over_rates: how the values at several learning rates become one: the lowest of the runs that complete, the
-            highest less the lowest, for which all have to, or the decimal logarithm of the largest rate, as a multiple,
-            whose run completes and ends within `trained_within` of the arm's lowest.
+        at_most: of a validation loss; `equal_chances`: a run that diverged, or that ends above the loss of equal
+            chances for every token, has that loss.
+        over_rates: how the values at several learning rates become one: the lowest of the runs that complete, the mean
+            less the lowest (`sensitivity`, which needs `at_most`; Wortsman et al. 2023, arXiv:2309.14322, section
+            2.1), or the decimal logarithm of the largest rate, as a multiple, whose run completes and ends within
+            `trained_within` of the arm's lowest.
     """
 
     frame: Literal["runs", "probes", "scores", "interventions"]
@@ -69,7 +72,8 @@ class Measure(ClosedStruct, frozen=True, kw_only=True):
     layers: Absent[Literal["all", "lower", "upper", "early", "middle", "final"]] = None
     less_layers: Absent[Literal["early", "middle", "final"]] = None
     less: Absent[Name] = None
-    over_rates: Absent[Literal["lowest", "range", "largest_trained"]] = None
+    at_most: Absent[Literal["equal_chances"]] = None
+    over_rates: Absent[Literal["lowest", "sensitivity", "largest_trained"]] = None
     trained_within: Absent[Positive] = None
 
     def __post_init__(self) -> None:
@@ -79,6 +83,10 @@ class Measure(ClosedStruct, frozen=True, kw_only=True):
                 raise Fault("a probe needs `at` and `layers`, and nothing else has them; add or remove it", key)
         if self.less_layers is not None and self.frame != "probes":
             raise Fault("only a probe is read in layers; remove it", "less_layers")
+        if self.at_most is not None and (self.frame, self.column) != ("runs", "validation_loss"):
+            raise Fault("only the `validation_loss` of `runs` has such a bound; remove it", "at_most")
+        if self.over_rates == "sensitivity" and self.at_most is None:
+            raise Fault("a mean over rates has to say what a diverged run counts as; add `equal_chances`", "at_most")
         if (self.over_rates == "largest_trained") != (self.trained_within is not None):
             raise Fault("goes with `over_rates: largest_trained`, which needs it; add or remove it", "trained_within")
 

@@ -20,7 +20,7 @@ from plumbline.specs.small_file import PILOT_SEEDS, SMALL_PRESET, SmallFile
 from plumbline.specs.spec import RunSpec
 from plumbline.specs.spec_changes import PARTS, overlay
 from plumbline.specs.study_extension import complete_study
-from plumbline.specs.yaml_files import ROOT, load_study
+from plumbline.specs.yaml_files import ROOT, load_study, read_yaml
 
 #: The targets, of which the tables are also the groups of runs that they read.
 SMALL, PILOT, GAINS = "small", "small_pilot", "small_gains"
@@ -63,7 +63,8 @@ def add_targets(definition: dict[str, Any], small: SmallFile, root: Path = ROOT)
 
     A study that has no scale of its own there has nothing else at this preset.
     """
-    path = str(small_file.path_of(small.study, root))
+    path = small_file.path_of(small.study, root)
+    written = read_yaml(path)["sizes"]  # a component's options are in no struct
     definition = copy.deepcopy(definition)
     scales = definition["scales"]
     if not any(SMALL_PRESET in presets for presets in scales.values()):
@@ -71,8 +72,7 @@ def add_targets(definition: dict[str, Any], small: SmallFile, root: Path = ROOT)
     of_sizes = {}
     for name, size in small.sizes.items():
         spec_layers.check_scale(definition, size.scale, small.sizes_of, f"{path}: sizes.{name}")
-        stated = msgspec.to_builtins(size)
-        changes = {part: _drop_absent(stated[part]) for part in PARTS if stated.get(part) is not None}
+        changes = {part: written[name][part] for part in PARTS if part in written[name]}
         of_sizes[name] = {SMALL_PRESET: overlay(scales[size.scale][small.sizes_of], changes) | {"label": size.label}}
     definition["scales"] = scales | of_sizes
     for arm in definition.get("arms", {}).values():
@@ -189,12 +189,6 @@ def _make_arm_specs(
 def _describe_training(spec: RunSpec) -> str:
     """Everything but the name."""
     return msgspec.structs.replace(spec, method="").to_json()
-
-
-def _drop_absent(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _drop_absent(entry) for key, entry in value.items() if entry is not None}
-    return value
 
 
 def _multiply_rate(spec: RunSpec, rate: float) -> RunSpec:

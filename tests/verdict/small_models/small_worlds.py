@@ -125,7 +125,8 @@ def _spread_over_rates(measure: Measure, run: StatedRun, value: float) -> float:
         return 0.0 if math.log10(run.rate) <= value + 1e-9 else 1.0
     if measure.over_rates == "lowest":
         return value + abs(math.log10(run.rate))
-    return {0.1: 0.0, 10: 1 + value}.get(run.rate, 0.5)
+    # Of five rates; none is above the loss of equal chances.
+    return {0.1: 0.0, 10: 1 + 5 * value}.get(run.rate, 0.5)
 
 
 def _list_probe_rows(measure: Measure, run: StatedRun, value: float) -> list[dict[str, object]]:

@@ -43,7 +43,8 @@ def draw_sided(study: str, statement: Statement, way: str) -> World:
     if statement.test == "order":
         return draw_order(study, statement, {"with": 1.0, "against": -1.0, "nothing": 0.0}[way])
     if statement.test == "sign":  # a step of the rates each way, or none
-        return draw(study, statement, {"with": 1.0, "against": -1.0, "nothing": 0.0}[way], 0.01)
+        step = {"with": 1.0, "against": -1.0, "nothing": 0.0}[way]
+        return draw(study, statement, statement.minimum_gain + step, 0.01)
     width = statement.target_gain - statement.minimum_gain
     gain = {"with": statement.target_gain, "against": statement.minimum_gain - width, "nothing": statement.minimum_gain}
     return draw(study, statement, gain[way], 0.02 * width)
@@ -144,9 +145,8 @@ def test_a_rate_at_which_a_run_diverges_did_not_train() -> None:
         assert gain.verdict == SEEN and not gain.word and gain.tested is not None and gain.tested.gain == 1.0
 
 
-@pytest.mark.parametrize(("name", "word"), [("near_qk_norm", ""), ("the_rate_matters_less", "diverged")])
-def test_a_rate_that_diverges_is_not_the_lowest_and_leaves_no_range(name: str, word: str) -> None:
-    study, statement = BY_ID[name]
+def test_a_rate_that_diverges_is_not_the_lowest() -> None:
+    study, statement = BY_ID["near_qk_norm"]
     whole = draw(study, statement, statement.target_gain, 0.001)
     lost = {run.spec.key for run in whole.runs if run.rate == 10 and run.spec.init_seed == 101}
     frames = whole.load()
@@ -154,8 +154,33 @@ def test_a_rate_that_diverges_is_not_the_lowest_and_leaves_no_range(name: str, w
     values = RunValues(frames)
     for size in statement.sizes:
         (gain,) = compute_gains(whole.small, statement, size, whole.runs, values)
-        assert (gain.word, gain.n) == (word, len(statement.seeds) - bool(word)) and gain.tested is not None
+        assert (gain.word, gain.n) == ("", len(statement.seeds)) and gain.tested is not None
         assert gain.tested.gain == pytest.approx(statement.target_gain, abs=0.001)
+
+
+@pytest.mark.parametrize("ended", ["diverged", "completed"])
+@pytest.mark.parametrize(
+    ("name", "arm", "expected"),
+    [
+        # Of the made-up world: 5, thrice 5.5, and the highest rate, which is 6 for QuacK.
+        ("the_rate_matters_less", "default.eta_0.003", (math.log(1024) - 6) / 5),
+        ("rates_must_follow_the_weights", "ablation.eta_0.03-tau_0.1", math.log(1024) - 5),
+    ],
+)
+def test_a_run_that_diverges_counts_as_equal_chances_and_so_does_a_worse_one(
+    name: str, arm: str, expected: float, ended: str
+) -> None:
+    study, statement = BY_ID[name]
+    whole = draw(study, statement, 0.0, 0.0)
+    lost = [run.spec.key for run in whole.runs if run.arm == arm and run.rate == max(statement.rates or [1.0])]
+    frames = whole.load()
+    loss = math.nan if ended == "diverged" else 50.0
+    frames.runs.loc[lost, ["outcome", "validation_loss"]] = [ended, loss]
+    values = RunValues(frames)
+    for size in statement.sizes:
+        (gain,) = compute_gains(whole.small, statement, size, whole.runs, values)
+        assert (gain.word, gain.verdict) == ("", SEEN) and gain.tested is not None
+        assert gain.tested.gain == pytest.approx(expected)
 
 
 def test_the_pilot_of_a_tuned_statement_waits_for_the_choice() -> None:

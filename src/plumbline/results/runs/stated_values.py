@@ -49,11 +49,12 @@ class RunValues:
         by_rate = {
             run.rate: self._read_run(measure, run)
             for run, outcome in zip(runs, outcomes, strict=True)
-            if outcome == COMPLETED
+            if outcome == COMPLETED or measure.at_most is not None
         }
         if any(math.isnan(number) for number in by_rate.values()):
             return Value(math.nan, keys, NOT_READ)
-        if DIVERGED in outcomes and (measure.over_rates not in ("lowest", "largest_trained") or not by_rate):
+        may_diverge = measure.at_most is not None or measure.over_rates in ("lowest", "largest_trained")
+        if DIVERGED in outcomes and not (may_diverge and by_rate):
             return Value(math.nan, keys, DIVERGED)
         return Value(_join_rates(measure, by_rate), keys)
 
@@ -70,7 +71,12 @@ class RunValues:
         return str(self.frames.runs.loc[key, "outcome"]) if key in self.frames.runs.index else MISSING
 
     def _read_run(self, measure: Measure, run: StatedRun) -> float:
-        """The number of a run that completed; NaN where it was not read."""
+        """The number of a run that completed, or that has one all the same; NaN where it was not read."""
+        if measure.at_most is not None:
+            ceiling = math.log(run.spec.model.vocabulary)
+            if self._find_outcome(run.spec.key) == DIVERGED:
+                return ceiling
+            return min(self._read_column(measure, run, measure.column, measure.layers), ceiling)
         number = self._read_column(measure, run, measure.column, measure.layers)
         if measure.less is not None:
             number -= self._read_column(measure, run, measure.less, measure.layers)
@@ -131,8 +137,8 @@ def _join_rates(measure: Measure, by_rate: Mapping[float | None, float]) -> floa
     values = np.array(list(by_rate.values()))
     if measure.over_rates == "lowest":
         return float(values.min())
-    if measure.over_rates == "range":
-        return float(values.max() - values.min())
+    if measure.over_rates == "sensitivity":
+        return float(values.mean() - values.min())
     if measure.over_rates == "largest_trained":
         assert measure.trained_within is not None
         trained = [rate for rate, value in by_rate.items() if value <= values.min() + measure.trained_within]
