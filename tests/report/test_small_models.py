@@ -3,65 +3,20 @@
 from __future__ import annotations
 
 import io
-import json
-from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from msgspec import structs
 
 from plumbline.bundle import archive
 from plumbline.core.errors import PlumblineError
 from plumbline.report import small_models
 from plumbline.specs import small_file, small_runs
-from plumbline.specs.small_file import Noise
 
 ROOT = Path(__file__).resolve().parents[2]
-RECORDS = {"demo": "demo-9466a36", "evening": "evening-38f80c4"}
-
-
-@cache
-def read_record(preset: str, name: str) -> bytes:
-    return archive.read_file(ROOT / f"records/{RECORDS[preset]}/bundle.tar.xz", f"work/{preset}/{name}")
-
-
-def read_gains(quantity: str) -> list[np.ndarray]:
-    """A quantity of the slowed run less that of its control, by seed, at both scales of the demo."""
-
-    def read(scale: str, method: str, seed: int) -> float:
-        run = f"premature/{scale}/{method}/s{seed}"
-        if quantity == "validation_loss":
-            return float(json.loads(read_record("demo", f"runs/{run}/outcome.json"))[quantity])
-        rows = pd.read_parquet(io.BytesIO(read_record("demo", f"probes/{run}/probes.parquet")))
-        # Of four layers the upper two, at 3 % of training.
-        rows = rows[(rows["probe"] == quantity) & (rows["layer"] >= 2) & (rows["fraction"] == 0.03)]
-        return float(rows["value"].mean())
-
-    seeds = (42, 43, 44)
-    return [
-        np.array([read(scale, "gpt_slow", seed) - read(scale, "gpt", seed) for seed in seeds])
-        for scale in ("base", "large")
-    ]
-
-
-def pool(samples: list[np.ndarray]) -> tuple[float, int]:
-    df = sum(len(sample) - 1 for sample in samples)
-    return float(np.sqrt(sum(((sample - sample.mean()) ** 2).sum() for sample in samples) / df)), df
-
-
-@pytest.mark.parametrize(
-    ("name", "quantity"),
-    [
-        ("slowed_loss", "validation_loss"),
-        ("slowed_entropy", "entropy"),
-        ("slowed_displacement", "bilinear_displacement"),
-    ],
-)
-def test_the_noise_of_pairs_is_the_records(name: str, quantity: str) -> None:
-    noise = small_file.load_small("premature").noise[name]
-    sigma, df = pool(read_gains(quantity))
-    assert (noise.sigma, noise.df, noise.of) == (pytest.approx(sigma, rel=2e-3), df, "contrast")
+RECORD = "evening-38f80c4"
 
 
 @pytest.mark.parametrize(("name", "scale"), [("loss_base", "base"), ("loss_large", "large")])
@@ -71,12 +26,12 @@ def test_the_noise_of_runs_is_the_records(name: str, scale: str) -> None:
     own, seeds = table[f"spread_of_own_seeds_{scale}"], table[f"seeds_{scale}"]
     df = (seeds - 1).where(own.notna(), 0)
     sigma = np.sqrt((own.pow(2) * df).sum() / df.sum())
-    assert (noise.sigma, noise.df, noise.of) == (pytest.approx(sigma, rel=2e-3), df.sum(), "run")
+    assert (noise.sigma, noise.df) == (pytest.approx(sigma, rel=2e-3), df.sum())
 
 
 def read_order() -> pd.DataFrame:
     name = "results/evening/transfer/order_across_scales.csv"
-    content = archive.read_file(ROOT / f"records/{RECORDS['evening']}/bundle.tar.xz", name)
+    content = archive.read_file(ROOT / f"records/{RECORD}/bundle.tar.xz", name)
     return pd.read_csv(io.BytesIO(content)).set_index("method")
 
 
@@ -122,7 +77,7 @@ def test_a_study_without_runs_is_one_line_of_the_page_of_all(tmp_path: Path, mon
     monkeypatch.setattr(small_models, "_read_rows", lambda study, root: [])
     page = small_models.describe_studies(tmp_path / "counts.json")[ROOT / small_models.PAGE]
     (row,) = [line for line in page.splitlines() if line.startswith("| [quack](")]
-    assert row.endswith("| 6 statements | not run |")
+    assert row.endswith("| 7 statements | not run |")
 
 
 def test_a_kept_picture_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,21 +100,13 @@ def test_a_study_without_a_page_gets_one(tmp_path: Path) -> None:
 
 def test_power_is_of_the_stated_noise() -> None:
     """Ten times the noise is seen less, by the mean and at both ends; of a pilot nothing is said."""
-    small = small_file.load_small("premature")
-    loss, gated = small.statements[:2]
-    power, low, high = small_models.compute_power(loss, small, "deep")
+    small = small_file.load_small("transfer")
+    gains = next(statement for statement in small.statements if statement.test == "t" and statement.noise)
+    power, low, high = small_models.compute_power(gains, small, "base")
     assert low < power <= high
-    noisy = {"slowed_loss": Noise(sigma=0.0342, df=4, of="contrast", runs="made up")}
-    other = type(small)(
-        study=small.study,
-        sizes_of=small.sizes_of,
-        sizes=small.sizes,
-        noise=noisy | {name: noise for name, noise in small.noise.items() if name not in noisy},
-        statements=small.statements,
-        not_asked=small.not_asked,
-    )
-    assert small_models.compute_power(loss, other, "deep")[0] < 0.2 < 0.9 < power
-    assert small_models.compute_power(gated, small, "deep") is None
+    noise = {name: structs.replace(entry, sigma=10 * entry.sigma) for name, entry in small.noise.items()}
+    assert small_models.compute_power(gains, structs.replace(small, noise=noise), "base")[0] < 0.2 < power
+    assert small_models.compute_power(small_file.load_small("key_norms").statements[0], small, "base") is None
 
 
 def test_a_run_that_two_statements_need_is_priced_once(tmp_path: Path) -> None:

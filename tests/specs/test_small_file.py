@@ -16,7 +16,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.results.runs.finished_runs import RUN_COLUMNS
 from plumbline.specs import small_file, small_runs
 from plumbline.specs.compared_metrics import METRICS
-from plumbline.specs.small_file import SmallFile
+from plumbline.specs.small_file import CAPPED_LOSS, SmallFile
 from plumbline.specs.small_runs import UNCHOSEN
 from plumbline.specs.spec import RunSpec
 from plumbline.specs.yaml_files import studies
@@ -67,7 +67,7 @@ def test_every_run_of_a_statement_is_a_spec(study: str, files: dict[str, SmallFi
 @pytest.mark.parametrize("study", STUDIES)
 def test_every_measure_is_one_that_a_run_writes(study: str, files: dict[str, SmallFile], repository: Path) -> None:
     measures = [statement.measure for statement in files[study].statements]
-    written = {"runs": set(RUN_COLUMNS), "scores": {metric.scored_as for metric in METRICS.values()} - {""}}
+    written = {"runs": {*RUN_COLUMNS, CAPPED_LOSS}, "scores": {metric.scored_as for metric in METRICS.values()} - {""}}
     if any(measure.frame == "probes" for measure in measures):
         path = f"work/demo/probes/{study}/{PROBED[study]}/probes.parquet"
         content = archive.read_file(repository / "records/demo-9466a36/bundle.tar.xz", path)
@@ -127,6 +127,13 @@ def test_a_rate_is_a_multiple_of_the_arms_own(files: dict[str, SmallFile], state
     assert max(rates.values()) / min(rates.values()) == pytest.approx(100)
 
 
+def replace_pilot(content: Any, noise: str) -> None:
+    """Let the first statement name a noise at one of its two sizes."""
+    content["noise"] = {"loss": {"sigma": 0.01, "df": 4, "runs": "made up"}}
+    content["statements"][0].pop("pilot")
+    content["statements"][0]["noise"] = {"deep": noise}
+
+
 @pytest.fixture
 def change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, repository: Path) -> Any:
     """A function that loads the premature study's file with a change, and makes all its specs."""
@@ -154,9 +161,13 @@ def change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, repository: Path) ->
         (lambda c: c.update(not_asked=[]), r"small.yaml: not_asked: .*1"),
         (lambda c: c["statements"][0].update(sizes=["shallow"]), r"small.yaml: statements.0.sizes: .*2"),
         (lambda c: c["statements"][0].update(sizes=["shallow", "deeep"]), r"statements.0.sizes: .*'deeep'.*'deep'"),
-        (lambda c: c["statements"][0].update(noise={"deep": "slow"}), r"statements.0.noise: .*noise 'slow'"),
-        (lambda c: c["statements"][0].update(pilot="three seeds"), r"statements.0.noise: .*`pilot`"),
-        (lambda c: c["statements"][0].update(noise={"deep": "slowed_loss"}), r"statements.0.noise: .*'shallow'"),
+        (lambda c: replace_pilot(c, "slow"), r"statements.0.noise: .*noise 'slow'"),
+        (lambda c: c["statements"][0].update(noise={"deep": "loss"}), r"statements.0.noise: .*`pilot`"),
+        (lambda c: replace_pilot(c, "loss"), r"statements.0.noise: .*'shallow'"),
+        (
+            lambda c: c["statements"][0]["measure"].update(over_rates="sensitivity"),
+            r"measure.column: .*capped_loss",
+        ),
         (lambda c: c["statements"][0].update(target_gain=-1), r"statements.0.target_gain: .*`minimum_gain`"),
         (lambda c: c["statements"][0].update(rates=[1, 2]), r"statements.0.rates: .*`tuning`"),
         (lambda c: c["statements"][0].update(spread=0.1), r"statements.0.spread: .*`order`"),

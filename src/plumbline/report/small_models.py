@@ -182,7 +182,7 @@ def compute_power(statement: Statement, small: SmallFile, size: str) -> tuple[fl
             for sigma in (noise.sigma, high, low)
         ]
     else:
-        weights, arms = _combine(statement, noise.of)
+        weights, arms = _combine(statement)
         gain = statement.target_gain - statement.minimum_gain
         powers = [
             stated_power.simulate_t_test(gain, sigma, n, weights, arms=arms, level=level)
@@ -193,14 +193,12 @@ def compute_power(statement: Statement, small: SmallFile, size: str) -> tuple[fl
 
 def find_least_gain(statement: Statement) -> float:
     """The gain above the minimum that a t test sees in 80 % of worlds, in standard deviations of what it pools."""
-    weights, arms = _combine(statement, "contrast" if statement.test == "paired_t" else "run")
+    weights, arms = ((1.0,), 1) if statement.test == "paired_t" else _combine(statement)
     return stated_power.find_least_gain(len(statement.seeds), weights, arms=arms, level=statement.level_of_contrast)
 
 
-def _combine(statement: Statement, of: str) -> tuple[tuple[float, ...], int]:
+def _combine(statement: Statement) -> tuple[tuple[float, ...], int]:
     """Weights of the contrast with the largest error, and how many arms' spreads are pooled."""
-    if of == "contrast":
-        return (1.0,), 1
     every_weight = [tuple(weights.values()) for weights in statement.contrasts.values()]
     return max(every_weight, key=lambda weights: sum(weight**2 for weight in weights)), len(statement.arms)
 

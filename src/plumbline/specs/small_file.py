@@ -23,6 +23,8 @@ from plumbline.specs.yaml_files import ROOT, read_struct
 
 #: The preset that the runs of small models belong to.
 SMALL_PRESET = "evening"
+#: Of `runs`, the loss that a diverged run has, too (`Measure.column`).
+CAPPED_LOSS = "capped_loss"
 #: How many seeds of each arm are run first, and tell the noise.
 PILOT_SEEDS = 3
 
@@ -35,16 +37,14 @@ class SmallSize(Parts, frozen=True, kw_only=True):
 
 
 class Noise(ClosedStruct, frozen=True, kw_only=True):
-    """A standard deviation over seeds that kept runs have, and how many degrees of freedom it has.
+    """A standard deviation of an arm over seeds that kept runs have, and how many degrees of freedom it has.
 
     Attributes:
         runs: which runs of which record it is from.
-        of: `run` for one run of an arm, `contrast` for a difference within a seed.
     """
 
     sigma: Positive
     df: Count
-    of: Literal["run", "contrast"]
     runs: Text
 
 
@@ -54,15 +54,15 @@ class Measure(ClosedStruct, frozen=True, kw_only=True):
     Attributes:
         frame: `runs` for a column of a run's outcome, `interventions` for a number that an intervention reports there,
             `probes` for a probe's mean over layers and heads, `scores` for a metric's mean over tasks.
+        column: of `runs` also `capped_loss`: the final validation loss, or that of equal chances for every token where
+            the run diverged or ends above it.
         at: the fraction of training at which a probe is read.
         layers: those whose mean is taken, of a probe.
         less_layers: those whose mean is subtracted.
         less: a column of the same frame that is subtracted.
-        at_most: of a validation loss; `equal_chances`: a run that diverged, or that ends above the loss of equal
-            chances for every token, has that loss.
         over_rates: how the values at several learning rates become one: the lowest of the runs that complete, the mean
-            less the lowest (`sensitivity`, which needs `at_most`; Wortsman et al. 2023, arXiv:2309.14322, section
-            2.1), or the decimal logarithm of the largest rate, as a multiple, whose run completes and ends within
+            less the lowest (`sensitivity`, of `capped_loss` alone, as in Wortsman et al. 2023, arXiv:2309.14322), or
+            the decimal logarithm of the largest rate, as a multiple, whose run completes and ends within
             `trained_within` of the arm's lowest.
     """
 
@@ -72,7 +72,6 @@ class Measure(ClosedStruct, frozen=True, kw_only=True):
     layers: Absent[Literal["all", "lower", "upper", "early", "middle", "final"]] = None
     less_layers: Absent[Literal["early", "middle", "final"]] = None
     less: Absent[Name] = None
-    at_most: Absent[Literal["equal_chances"]] = None
     over_rates: Absent[Literal["lowest", "sensitivity", "largest_trained"]] = None
     trained_within: Absent[Positive] = None
 
@@ -83,10 +82,8 @@ class Measure(ClosedStruct, frozen=True, kw_only=True):
                 raise Fault("a probe needs `at` and `layers`, and nothing else has them; add or remove it", key)
         if self.less_layers is not None and self.frame != "probes":
             raise Fault("only a probe is read in layers; remove it", "less_layers")
-        if self.at_most is not None and (self.frame, self.column) != ("runs", "validation_loss"):
-            raise Fault("only the `validation_loss` of `runs` has such a bound; remove it", "at_most")
-        if self.over_rates == "sensitivity" and self.at_most is None:
-            raise Fault("a mean over rates has to say what a diverged run counts as; add `equal_chances`", "at_most")
+        if self.over_rates == "sensitivity" and self.column != CAPPED_LOSS:
+            raise Fault(f"a mean over rates has to say what a diverged run counts as; write {CAPPED_LOSS}", "column")
         if (self.over_rates == "largest_trained") != (self.trained_within is not None):
             raise Fault("goes with `over_rates: largest_trained`, which needs it; add or remove it", "trained_within")
 

@@ -11,7 +11,7 @@ import pandas as pd
 
 from plumbline.core.run_files import COMPLETED, DIVERGED, MISSING
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.specs.small_file import Measure
+from plumbline.specs.small_file import CAPPED_LOSS, Measure
 from plumbline.specs.small_runs import StatedRun
 
 #: Of a run that completed and of which the number was not read.
@@ -49,11 +49,11 @@ class RunValues:
         by_rate = {
             run.rate: self._read_run(measure, run)
             for run, outcome in zip(runs, outcomes, strict=True)
-            if outcome == COMPLETED or measure.at_most is not None
+            if outcome == COMPLETED or measure.column == CAPPED_LOSS
         }
         if any(math.isnan(number) for number in by_rate.values()):
             return Value(math.nan, keys, NOT_READ)
-        may_diverge = measure.at_most is not None or measure.over_rates in ("lowest", "largest_trained")
+        may_diverge = measure.column == CAPPED_LOSS or measure.over_rates in ("lowest", "largest_trained")
         if DIVERGED in outcomes and not (may_diverge and by_rate):
             return Value(math.nan, keys, DIVERGED)
         return Value(_join_rates(measure, by_rate), keys)
@@ -72,11 +72,11 @@ class RunValues:
 
     def _read_run(self, measure: Measure, run: StatedRun) -> float:
         """The number of a run that completed, or that has one all the same; NaN where it was not read."""
-        if measure.at_most is not None:
-            ceiling = math.log(run.spec.model.vocabulary)
+        if measure.column == CAPPED_LOSS:
+            of_equal_chances = math.log(run.spec.model.vocabulary)
             if self._find_outcome(run.spec.key) == DIVERGED:
-                return ceiling
-            return min(self._read_column(measure, run, measure.column, measure.layers), ceiling)
+                return of_equal_chances
+            return float(np.minimum(self.read_loss(run.spec.key), of_equal_chances))  # NaN, not read, stays
         number = self._read_column(measure, run, measure.column, measure.layers)
         if measure.less is not None:
             number -= self._read_column(measure, run, measure.less, measure.layers)
