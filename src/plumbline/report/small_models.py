@@ -332,15 +332,16 @@ def describe_verdicts(statement: Statement, small: SmallFile, root: Path) -> str
 
 
 def _describe_power(statement: Statement, small: SmallFile) -> str:
+    name = "power of a contrast" if statement.test != "order" and len(statement.contrasts) > 1 else "power"
     if statement.pilot is not None:
         of = "a seed's own gain" if statement.test == "paired_t" else "a run"
         least = find_least_gain(statement)
-        return f"80 % power from {least:.1f} sigma of {of} above the minimum"
+        return f"80 % {name} from {least:.1f} sigma of {of} above the minimum"
     cells = []
     for shares in (compute_power(statement, small, size) or (0.0, 0.0, 0.0) for size in statement.sizes):
         power, low, high = (f"{100 * share:.0f}" for share in shares)
         cells.append(f"{power} %" if low == high else f"{power} % ({low} to {high})")
-    return f"power {', '.join(dict.fromkeys(cells))}"
+    return f"{name} {', '.join(dict.fromkeys(cells))}"
 
 
 def _join_cells(*cells: str) -> str:
