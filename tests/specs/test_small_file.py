@@ -164,6 +164,7 @@ def change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, repository: Path) ->
         (lambda c: replace_pilot(c, "slow"), r"statements.0.noise: .*noise 'slow'"),
         (lambda c: c["statements"][0].update(noise={"deep": "loss"}), r"statements.0.noise: .*`pilot`"),
         (lambda c: replace_pilot(c, "loss"), r"statements.0.noise: .*'shallow'"),
+        (lambda c: c["statements"][2]["measure"].update(column="capped_loss"), r"measure.column: .*`runs`"),
         (
             lambda c: c["statements"][0]["measure"].update(over_rates="sensitivity"),
             r"measure.column: .*capped_loss",

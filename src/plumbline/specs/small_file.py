@@ -82,6 +82,8 @@ class Measure(ClosedStruct, frozen=True, kw_only=True):
                 raise Fault("a probe needs `at` and `layers`, and nothing else has them; add or remove it", key)
         if self.less_layers is not None and self.frame != "probes":
             raise Fault("only a probe is read in layers; remove it", "less_layers")
+        if self.column == CAPPED_LOSS and (self.frame != "runs" or self.less is not None):
+            raise Fault("is of the frame `runs`, and nothing is subtracted from it; change that", "column")
         if self.over_rates == "sensitivity" and self.column != CAPPED_LOSS:
             raise Fault(f"a mean over rates has to say what a diverged run counts as; write {CAPPED_LOSS}", "column")
         if (self.over_rates == "largest_trained") != (self.trained_within is not None):
