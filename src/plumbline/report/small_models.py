@@ -301,7 +301,7 @@ def _describe_statement(statement: Statement, small: SmallFile) -> str:
     if statement.rates:
         runs += f", {len(statement.rates)} rates"
     if statement.tuning:
-        runs += f" (chosen on {len(statement.tuning.seeds)} other seeds)"
+        runs += f" (chosen on {len(statement.tuning.seeds)} other seeds, of those at which none diverges)"
     sentences = [
         f"**{statement.idea}** ({statement.place})",
         f"{_capitalise(statement.statistic)}: {_TESTS[statement.test]}, {level}; {runs}.",
