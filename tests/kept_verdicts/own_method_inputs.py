@@ -52,7 +52,9 @@ def _verdicts(folder: Path) -> Iterator[str]:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(REPOSITORY)  # whose studies it extends
         messages = {"base/capped": "held at 128 tokens (caps/base/capped/s42)"}
-        patch.setattr(own_verdict.finished_run_checks, "causality", lambda *_: messages)  # the runs have no weights
+        patch.setattr(
+            own_verdict.finished_run_checks, "check_finished_runs", lambda *_: messages
+        )  # the runs have no weights
         case = Made(folder, gain=0.05, planned_tries=20)
         for title, change in STATES.items():
             change(case)

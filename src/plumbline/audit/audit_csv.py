@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from tabulate import tabulate
 
-from plumbline.audit.audit_rows import COLUMNS, VERDICTS, AuditRows
+from plumbline.audit.audit_rows import COLUMNS, VERDICTS, AuditRow, AuditRows
 from plumbline.audit.coverage import AuditCoverage, measure_coverage, read_unchecked
 from plumbline.audit.findings import Finding, read_findings
 from plumbline.audit.sentences import SentenceOfAudit, list_text_numbers, read_sentences
@@ -128,11 +128,14 @@ def build(studies: Sequence[str] = (), root: Path = ROOT, computed: Mapping[str,
                 path = _make_path(study, "findings", root)
                 raise PlumblineError(f"{path}: the audit has no row {name!r}{nearest(name, ids)}")
         for row in audit_rows:
-            finding = finding_of_row.get(row.id)
-            explanation = {"finding": finding.id, "explanation": finding.text} if finding else {}
-            values = {name: getattr(row, name, "") for name in COLUMNS}
-            rows.append({**values, "evidence_kind": row.kind, **explanation})
+            rows.append(make_row(row, finding_of_row.get(row.id)))
     return rows
+
+
+def make_row(row: AuditRow, finding: Finding | None) -> Row:
+    """A row of the audit's table: what the audit has of it, and the finding that explains it."""
+    values = {name: getattr(row, name, "") for name in COLUMNS} | {"evidence_kind": row.kind}
+    return values | ({"finding": finding.id, "explanation": finding.text} if finding else {})
 
 
 def to_csv(rows: Sequence[Row]) -> str:

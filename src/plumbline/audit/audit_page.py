@@ -55,7 +55,7 @@ def to_markdown(
     """Write the page of the audit as Markdown.
 
     Args:
-        rows: the audit's, as `report.build` gives them.
+        rows: the audit's, as `audit_csv.build` makes them.
         studies: the studies shown, in this order within one bearing.
         findings: findings of each paper.
         covered: coverage of each paper.
@@ -188,19 +188,13 @@ def summarize_sentences(sentences: Mapping[str, Sequence[SentenceOfAudit]]) -> s
     return f"Sentences with a number: {total}, of which rows read {read}; the page says why the others are left out."
 
 
-def _tabulate_sentences(sentences: Mapping[str, Sequence[SentenceOfAudit]]) -> str:
+def _format_sentences(sentences: Mapping[str, Sequence[SentenceOfAudit]]) -> list[str]:
     """Write how many sentences with a number each paper has, how many are read and left out, as a table of Markdown."""
     counted = {study: count_sentences(of) for study, of in sentences.items() if of}
     if not counted:
-        return ""
-    rows = [[name, *(of[name] for of in counted.values())] for name in next(iter(counted.values()))]
-    return tabulate(rows, ["", *counted], "pipe")
-
-
-def _format_sentences(sentences: Mapping[str, Sequence[SentenceOfAudit]]) -> list[str]:
-    table = _tabulate_sentences(sentences)
-    if not table:
         return []
+    rows = [[name, *(of[name] for of in counted.values())] for name in next(iter(counted.values()))]
+    table = tabulate(rows, ["", *counted], "pipe")
     meanings = [line for name, meaning in REASONS.items() for line in item(f"**{name}**: {meaning}.")]
     heads = ["## Sentences with a number", "", *_wrap(RULE), "", *_wrap(READ), "", table, ""]
     return [*heads, "Left out, because the numbers are of this kind:", "", *meanings, ""]

@@ -21,7 +21,7 @@ from plumbline.published.interval_arithmetic import (
     span,
     whole_numbers,
 )
-from plumbline.stats.distributions import normal_sf, t_sf
+from plumbline.stats.distributions import chi_squared_sf, f_sf, normal_sf, t_sf
 from plumbline.stats.multiplicity import adjust
 from plumbline.stats.noise_floor import noise_floor
 from plumbline.stats.rank_correlation import spearman
@@ -211,3 +211,27 @@ def nearest_possible_rho(rho: Interval, n: Interval) -> Interval:
         scale = pairs * (pairs**2 - 1) / 6
         candidates += [1 - 2 * round((1 - end) * scale / 2) / scale for end in (low(rho), high(rho))]
     return span(min(candidates), max(candidates))
+
+
+@audit_function("2 (1 - T_df(|t|))")
+def t_two_sided_p(t: Interval, df: Interval) -> Interval:
+    """Two-sided p of a t with `df` degrees of freedom."""
+    return p_of_t(abs(t), df, sides=2)
+
+
+@audit_function("1 - T_df(t)")
+def t_one_sided_p(t: Interval, df: Interval) -> Interval:
+    """One-sided p of a t with `df` degrees of freedom."""
+    return p_of_t(t, df, sides=1)
+
+
+@audit_function("1 - F_(a, b)(f)")
+def f_p(f: Interval, df_above: Interval, df_below: Interval) -> Interval:
+    """P of an F with these degrees of freedom above and below."""
+    return over_corners(f_sf, f, df_above, df_below)
+
+
+@audit_function("1 - Chi2_df(x)")
+def chi_squared_p(x: Interval, df: Interval) -> Interval:
+    """P of a chi-squared with `df` degrees of freedom."""
+    return over_corners(chi_squared_sf, x, df)

@@ -40,7 +40,7 @@ SIZE = "At 1.2M parameters and 44 steps of 2,304 tokens (preset demo)"
 def held(monkeypatch: pytest.MonkeyPatch) -> None:
     """The made-up runs have no weights: they are taken to hold."""
     messages = {"base/capped": "held at 128 tokens (caps/base/capped/s42)"}
-    monkeypatch.setattr(own_verdict.finished_run_checks, "causality", lambda *_: messages)
+    monkeypatch.setattr(own_verdict.finished_run_checks, "check_finished_runs", lambda *_: messages)
 
 
 class Made:

@@ -47,7 +47,7 @@ TAKES = {
 SHORT = {"sample_sd": 12, "welch_t_of_seeds": 12, "welch_p_of_seeds": 12, "in_same_order": 200, "spearman_rho": 2000}
 
 #: Modules whose functions are registered when they are requested: they import scipy.
-_BY_MODULE = ("counting", "math_functions", "statistic_functions", "paper.paper_statistics")
+_BY_MODULE = ("counting", "math_functions", "statistic_functions")
 
 
 def format_call(name: str) -> str:

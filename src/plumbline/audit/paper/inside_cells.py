@@ -82,8 +82,7 @@ def _list_brackets(lines: Lines, unit: str) -> list[_Bracket]:
             cell = line.cells[key]
             change = cell.bracket is not None and (cell.bracket_signed or cell.bracket_unit in ("%", "x", "×"))
             if change and cell.bracket_unit.replace("×", "x") == unit:
-                row, column = (key, line.name) if lines.along == "column" else (line.name, key)
-                printed = lines.table.number(row, column, "brackets").as_rounded()
+                printed = lines.table.number(*lines.name_place(line.name, key), "brackets").as_rounded()
                 brackets.append(_Bracket(line, key, printed, ends_of(printed)))
     return brackets[:CELLS]
 
@@ -118,7 +117,7 @@ def _check_changes(by_column: Lines, by_row: Lines, unit: str, ledger: Ledger) -
     rows = [
         RelationRow(
             f"{bracket.line.name}.{bracket.key}",
-            ", ".join((lines.table.name, *_order(lines, bracket), "the change in brackets")),
+            ", ".join((lines.table.name, *lines.name_place(bracket.line.name, bracket.key), "the change in brackets")),
             bracket.printed,
             change.compute(bracket.line.numbers[bracket.key], bracket.line.numbers[_find_base(bracket, base, lines)]),
             doubt=f"against {other[n]} it is right" if n in other else _find_mark(bracket),
@@ -140,10 +139,6 @@ def _rate_other_bases(brackets: Sequence[_Bracket], change: _Change, lines: Line
         for ends in [_compute(bracket.line.ends[bracket.key], bracket.line.ends[key], change)]
     ]
     return max(0.05, sum(results) / max(1, len(results)))
-
-
-def _order(lines: Lines, bracket: _Bracket) -> tuple[str, str]:
-    return (bracket.key, bracket.line.name) if lines.along == "column" else (bracket.line.name, bracket.key)
 
 
 def _find_mark(bracket: _Bracket) -> str:
@@ -273,13 +268,13 @@ def _check_seeds(lines: Lines, ledger: Ledger) -> None:
             continue
         keys = [key for key in lines.keys if key in target.numbers and all(key in seed.numbers for seed in seeds)]
         lists = {key: [seed.numbers[key] for seed in seeds] for key in keys}
-        pairs = {key: (key, target.name) if lines.along == "column" else (target.name, key) for key in keys}
-        label = {key: ", ".join((lines.table.name, *pairs[key])) for key in keys}
+        places = {key: lines.name_place(target.name, key) for key in keys}
+        label = {key: ", ".join((lines.table.name, *places[key])) for key in keys}
         of = f"of the {lines.along}s {seeds[0].name} to {seeds[-1].name}"
         if keys and is_spread(target.name):
             numbers = {key: target.numbers[key] for key in keys}
             _hold_best(lines.table.name, target.name, _list_spreads(target.name, of, label, numbers, lists), ledger)
-        sds = {key: lines.table.number(*pairs[key], "sd").as_rounded() for key in keys if target.cells[key].sd}
+        sds = {key: lines.table.number(*places[key], "sd").as_rounded() for key in keys if target.cells[key].sd}
         if sds:
             spreads = _list_spreads(f"± of {target.name}", of, label, sds, lists)
             _hold_best(lines.table.name, f"{target.name}.sd", spreads, ledger)

@@ -116,6 +116,10 @@ class Lines:
     keys: tuple[str, ...]
     groups: dict[str, int]
 
+    def name_place(self, line: str, key: str) -> tuple[str, str]:
+        """The row and the column of a line's place."""
+        return (key, line) if self.along == "column" else (line, key)
+
     @cached_property
     def linear(self) -> tuple[str, ...]:
         """Keys but those of a spread or of dates: they are not the difference or mean of such. Along a row neither are

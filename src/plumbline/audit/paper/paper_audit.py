@@ -6,8 +6,8 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from plumbline.audit.audit_csv import Row
-from plumbline.audit.audit_rows import COLUMNS, CONTRADICTION, MISMATCH, write_cells
+from plumbline.audit.audit_csv import Row, make_row
+from plumbline.audit.audit_rows import CONTRADICTION, MISMATCH, write_cells
 from plumbline.audit.findings import Finding
 from plumbline.audit.paper import audit_file
 from plumbline.audit.paper.audit_file import AuditFile, CheckPart, parse_number
@@ -38,7 +38,7 @@ class PaperAudit:
     """The audit of a folder.
 
     Attributes:
-        told: how many rows are checks of `audit.toml`; the others were found without it.
+        stated: how many rows are checks of `audit.toml`; the others were found without it.
         relations: a sentence for each relation that was found, and one for each that was examined and dropped.
         doubted: those of the dropped that a name states, where so many rows agree that the others may be wrong.
         printed: how many numbers the tables have.
@@ -148,10 +148,8 @@ def audit_folder(folder: Path, file: Path | None = None, *, untold: bool = True)
     of_row = {row: finding for finding in ledger.findings for row in finding.rows}
     rows: list[Row] = []
     for row in ledger.rows.rows:
-        finding = of_row.get(row.id)
-        values = {name: getattr(row, name, "") for name in COLUMNS} | {"evidence_kind": row.kind}
-        values["cells"] = row.cells or write_cells([cell] if (cell := ledger.cells.get(row.id)) else [])
-        rows.append(values | ({"finding": finding.id, "explanation": finding.text} if finding else {}))
+        places = row.cells or write_cells([cell] if (cell := ledger.cells.get(row.id)) else [])
+        rows.append(make_row(row, of_row.get(row.id)) | {"cells": places})
     cells = [cell for table in tables.values() for cell in table.printed]
     return PaperAudit(
         folder=folder,

@@ -44,7 +44,7 @@ class PaperTable:
         rows: names of the rows.
         cells: row -> column -> what is printed.
         groups: number of the group of each row, counted from 0.
-        title, label, section: its caption, its label, and the title of the section that it stands in, where known.
+        title: its caption, where known.
         titles: number of a group -> the title above it.
         places: (row's place, column's place) -> where it stands in the paper's source.
     """
@@ -55,8 +55,6 @@ class PaperTable:
     cells: dict[str, dict[str, PrintedCell]]
     groups: tuple[int, ...]
     title: str = ""
-    label: str = ""
-    section: str = ""
     titles: dict[int, str] = field(default_factory=dict)
     source: str = ""
     places: dict[tuple[int, int], str] = field(default_factory=dict)
@@ -122,11 +120,6 @@ class PaperTable:
         source_place = self.places.get((self._row_places[row], self._column_places[column]))
         return source_place or self.source or f"{self.name}.csv"
 
-    @property
-    def heads(self) -> tuple[tuple[str, ...], ...]:
-        """For each column the texts above it, the outermost first."""
-        return tuple(tuple(name.split(" / ")) for name in self.columns)
-
     @cached_property
     def _row_places(self) -> dict[str, int]:
         return {row: place for place, row in enumerate(self.rows)}
@@ -163,9 +156,8 @@ class PaperTable:
         for column in self.columns[1:]:
             line = {row: self.cells[row][column] for row in self.rows}
             unread = {row: cell for row, cell in line.items() if cell.number is None and not cell.empty}
-            if 2 * sum(cell.number is not None for cell in line.values()) >= len(line) - sum(
-                map(_is_empty, line.values())
-            ):
+            filled = sum(not cell.empty for cell in line.values())
+            if 2 * sum(cell.number is not None for cell in line.values()) >= filled:
                 places += [
                     f"{self.place(row, column)}: {self.name}, {row}, {column}: {cell.text[:60]!r} is no number in full"
                     for row, cell in unread.items()
@@ -188,10 +180,6 @@ class PaperTable:
 def _is_whole(cell: PrintedCell) -> bool:
     """Whether a cell prints a whole number and nothing with it."""
     return (cell.number or "").isdigit() and not (cell.unit or cell.sd or cell.bracket or cell.bound)
-
-
-def _is_empty(cell: PrintedCell) -> bool:
-    return cell.empty
 
 
 def quote_name(name: str) -> str:
@@ -299,8 +287,6 @@ def _read_table(path: Path, source: TableSource) -> PaperTable:
         cells={row: dict(zip(columns, line, strict=True)) for row, line in zip(rows, body, strict=True)},
         groups=tuple(groups),
         title=source.caption,
-        label=source.label,
-        section=source.section,
         titles=source.titles,
         source=source.where,
         places=places,

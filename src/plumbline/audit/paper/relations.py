@@ -197,11 +197,10 @@ def _check(candidate: Candidate, lines: Lines, ledger: Ledger, chance: float, *,
             ledger.dropped.append(f"{table}: {candidate.sentence}: {text}")
     explained = {key for key, doubt in doubts.items() if doubt.explains}
     keys = [key for key in candidate.computed if key in target.ends and key not in explained]
-    names = {key: (key, target.name) if lines.along == "column" else (target.name, key) for key in keys}
     rows = [
         RelationRow(
             key,
-            ", ".join((table, *names[key])),
+            ", ".join((table, *lines.name_place(target.name, key))),
             target.numbers[key],
             candidate.formula(key),
             stated,

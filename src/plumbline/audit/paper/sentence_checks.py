@@ -72,8 +72,6 @@ class Sentence:
 
     text: str
     where: str
-    kind: str
-    table: str
 
 
 def split_sentences(passages: list[Passage]) -> list[Sentence]:
@@ -82,7 +80,7 @@ def split_sentences(passages: list[Passage]) -> list[Sentence]:
     for passage in passages:
         for text in re.split(r"(?<=[a-z0-9%)][.!?])\s+(?=[A-Z(])", passage.text.translate(_LOOKS)):
             if any(map(str.isdigit, text)) and len(text) <= LONGEST:
-                sentences.append(Sentence(text, passage.where, passage.kind, passage.table))
+                sentences.append(Sentence(text, passage.where))
     return sentences[:SENTENCES]
 
 

@@ -102,8 +102,7 @@ def _hold(
         off = not meets(ends_of(printed[key]), computed[key])
         if off and len(keys) == 1 and abs(computed[key][1] / printed[key].value - 1) > NEAR:
             return  # another run's, or another count of them
-        names = (key, line.name) if lines.along == "column" else (line.name, key)
-        label = ", ".join((lines.table.name, *names))
+        label = ", ".join((lines.table.name, *lines.name_place(line.name, key)))
         doubt = "a single number, whose parts may be rounded" if off and agreement.agree < 2 else ""
         rows.append(RelationRow(key, label, printed[key], products[key], doubt=doubt))
     sentence = f"{line.name} is {' times '.join(named[role].name for role in parts)}"

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from plumbline.audit.math_functions import exp, total
 from plumbline.audit.paper.audit_file import TablePart
 from plumbline.audit.paper.evaluate import load_function
-from plumbline.audit.paper.evidence import SAID, SHARE, Agreement, meets, rate_agreement, tail
+from plumbline.audit.paper.evidence import SAID, SHARE, meets, rate_agreement, tail
 from plumbline.audit.paper.inside_cells import ends_of_formula
 from plumbline.audit.paper.ledger import Ledger, RelationRow
 from plumbline.audit.paper.line_types import SUM
@@ -317,10 +317,7 @@ def _check_means(target: Line, counts: dict[str, int], lines: Lines, ledger: Led
         return
     agree = sum(_is_possible(target.ends[key], counts[key], scale) for key in keys)
     chance = max((target.ends[key][2] - target.ends[key][0]) * counts[key] / scale for key in keys)
-    measured = Agreement(agree, len(keys), chance)
-    if not stated and not (
-        agree >= 4 and agree >= SHARE * len(keys) and tail(measured.agree, measured.rows, chance) < SAID / 10
-    ):
+    if not stated and not (agree >= 4 and agree >= SHARE * len(keys) and tail(agree, len(keys), chance) < SAID / 10):
         return
 
     def formula(key: str) -> Given:

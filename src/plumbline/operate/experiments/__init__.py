@@ -1,1 +1,3 @@
-"""Runs experiments from their verbs: `plumbline try`, `confirm`, `noise`, `log`, `page`."""
+"""Runs experiments from their verbs (`plumbline setup-trainer`, `try`, `confirm`, `screen`, `noise`, `log`, `page`),
+and judges a user's own methods.
+"""

@@ -66,7 +66,7 @@ def know_written_files(baseline: FolderBaseline, bank: Bank) -> None:
     own, repository = baseline.folder.own, baseline.repository
     untracked = [name for name in repository.list_untracked() if not _is_own(_name_in_folder(name, baseline) or name)]
     if untracked and not written_files.is_known(own):
-        baseline.take_bank(baseline.trainer(), bank, 1, baseline.first_seed)
+        baseline.take_bank(baseline.trainer(), bank, 1)
 
 
 def _name_in_folder(name: str, baseline: FolderBaseline) -> str:

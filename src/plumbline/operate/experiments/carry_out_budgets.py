@@ -13,7 +13,6 @@ import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -45,7 +44,7 @@ from plumbline.verdict.decision.budget_course import (
 )
 from plumbline.verdict.decision.experiment import BASELINE, ArmRun
 from plumbline.verdict.decision.loop import Trainer
-from plumbline.verdict.evidence import Evidence, RunEvidence
+from plumbline.verdict.evidence import RunEvidence
 from plumbline.verdict.ledger import BUDGETS
 from plumbline.verdict.outcome import Outcome
 
@@ -114,20 +113,6 @@ class BudgetSource(ABC):
     def bank(self) -> Bank:
         """The runs that are known, as they are when this is first read."""
         return self.source.bank
-
-    @property
-    def baseline_name(self) -> str:
-        """What the ledger calls what candidates are compared with."""
-        return self.source.baseline_name
-
-    @property
-    def arm_evidence(self) -> Evidence:
-        """What is known of the arms beside their runs."""
-        return self.source.arm_evidence
-
-    def hold(self) -> AbstractContextManager[object]:
-        """Hold the folder of the runs, where it is not held yet."""
-        return self.source.hold()
 
     def settle_terms(
         self, labels: Sequence[str], budgets: Sequence[str], times: Sequence[float], runs: int
@@ -240,7 +225,7 @@ def try_at_budgets(source: BudgetSource) -> int:
         return print_decision(source, decision)
     if failing := source.check():
         return command_line.print_refusal(failing, Outcome.CANNOT_BE_JUDGED.exit_code)
-    with source.hold():
+    with source.source.hold():
         return print_decision(source, _decide(source, terms))
 
 
@@ -260,7 +245,7 @@ def _decide(source: BudgetSource, terms: BudgetTerms) -> BudgetDecision:
         f"gain at {', '.join(terms.labels)}, {terms.runs} runs of each arm at each, seeds from {seeds}{required} "
         f"at {terms.alpha:g}"
     )
-    entry = make_entry(source, source.trainers[0], terms, test=test, kind=BUDGETS)
+    entry = make_entry(source.source, source.trainers[0], terms, test=test, kind=BUDGETS)
     ledgers.append(place.ledger, [entry])
     tell(f"{terms.candidate} against {terms.baseline}: {terms.trainer}. {describe_rule(terms)}")
     at_budgets = list[RunsAtBudget]()
@@ -268,8 +253,8 @@ def _decide(source: BudgetSource, terms: BudgetTerms) -> BudgetDecision:
     for place_of_budget, (label, pairs) in enumerate(zip(terms.labels, _list_pairs(terms, seeds))):
         trainer, doublings = source.trainers[place_of_budget], terms.doublings[place_of_budget]
         runs = _take_runs(source, trainer, pairs, terms, label)
-        tries = place.read_ledger().count_tries_made(source.baseline_name, terms.metric)
-        arms = compare_arms(source, trainer, terms, runs, tries=tries + place_of_budget)
+        tries = place.read_ledger().count_tries_made(source.source.baseline_name, terms.metric)
+        arms = compare_arms(source.source, trainer, terms, runs, tries=tries + place_of_budget)
         evidence[2.0**doublings] = [run for each in arms.evidence.runs.values() for run in each.values()]
         at_budgets.append(RunsAtBudget(runs=tuple(runs), comparability=every_check.examine(arms)))
         if len(runs) < len(pairs) or not all(run.has_value for run in runs):
@@ -281,7 +266,7 @@ def _decide(source: BudgetSource, terms: BudgetTerms) -> BudgetDecision:
     by_label = {label: each.comparability for label, each in zip(terms.labels, at_budgets)}
     decision = decide_course(terms, at_budgets, refusal=budget_page.describe_refusal(by_label))
     decision = _withhold_implausible(source, decision)
-    decision = replace(decision, changed_files=source.arm_evidence.changed_files, asked=source.record)
+    decision = replace(decision, changed_files=source.source.arm_evidence.changed_files, asked=source.record)
     entry = replace(entry, verdict=decision.verdict, sentence=decision.sentence, at=decision.at)
     entry = replace(entry, runs=len(source.bank.runs))
     with ledgers.append_provisionally(place.ledger, [entry]) as ledger:

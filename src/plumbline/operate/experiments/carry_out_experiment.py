@@ -89,15 +89,7 @@ class RunsSource(Protocol):
         """Hold the folder of the runs, where it is not held yet."""
 
 
-class ArmsSource(RunsSource, Protocol):
-    """A candidate and its baseline: what a question at one budget and at several ask of them."""
-
-    @property
-    def arm_evidence(self) -> Evidence:
-        """What is known of the arms beside their runs: the files that differ, and those that measure."""
-
-
-class ExperimentSource(ArmsSource, Protocol):
+class ExperimentSource(RunsSource, Protocol):
     """What a try or a claim is made for, and the steps that differ between its kinds."""
 
     @property
@@ -107,6 +99,10 @@ class ExperimentSource(ArmsSource, Protocol):
     @property
     def trainer(self) -> Trainer:
         """What trains both arms."""
+
+    @property
+    def arm_evidence(self) -> Evidence:
+        """What is known of the arms beside their runs: the files that differ, and those that measure."""
 
     def find_decision(self, question: ExperimentQuestion) -> Decision | None:
         """What was decided of this already."""
@@ -150,7 +146,7 @@ def confirm(source: ExperimentSource) -> int:
 
 
 def make_entry(
-    source: ArmsSource, trainer: Trainer, terms: ExperimentTerms | BudgetTerms, *, test: str, kind: str = "try"
+    source: ExperimentSource, trainer: Trainer, terms: ExperimentTerms | BudgetTerms, *, test: str, kind: str = "try"
 ) -> LedgerEntry:
     """Write the ledger's entry of a try that nothing is decided of yet; `test`: the rule that decides."""
     arms = [trainer.method(BASELINE), trainer.method(terms.candidate)]
@@ -211,8 +207,8 @@ def decide(source: ExperimentSource, settled: SettledExperiment) -> Decision:
     ledgers.append(place.ledger, [entry])
     trained_by = ", ".join(part for part in (terms.trainer, terms.budget) if part)
     tell(
-        f"{terms.candidate} against {terms.baseline}: {trained_by}. {rule(terms)} T: the mean gain over its standard "
-        "error."
+        f"{terms.candidate} against {terms.baseline}: {trained_by}. {describe_rule(terms)} T: the mean gain over its "
+        "standard error."
     )
     experiment = Experiment(terms=terms, plan=settled.plan, trainer=source.trainer, bank=bank, tell=tell)
     decision = _decide_as_good(experiment, settled) if terms.as_good_as and not terms.claim else experiment.conduct()
@@ -274,7 +270,7 @@ def hold_to_evidence(decision: Decision, source: ExperimentSource) -> Decision:
 
 
 def compare_arms(
-    source: ArmsSource,
+    source: ExperimentSource,
     trainer: Trainer,
     terms: ExperimentTerms | BudgetTerms,
     runs_looked_at: Sequence[ArmRun],
@@ -342,7 +338,7 @@ def print_decision(decision: Decision, page: Path, *, as_json: bool, **more: Any
     took = format_seconds(decision.seconds + sum(run.seconds or 0.0 for run in decision.fresh))
     beforehand = f"; deciding with a number of runs fixed beforehand would take {decision.fixed_runs}"
     fixed = beforehand if decision.fixed_runs else ""
-    closing = [f"{own} of it{fresh}, {took} of training{fixed}. {rule(decision.terms)}"]
+    closing = [f"{own} of it{fresh}, {took} of training{fixed}. {describe_rule(decision.terms)}"]
     decision_page.print_decision(decision, [*closing, *([] if decision.terms.claim else [describe_session(decision)])])
     print(shorten_path(page), flush=True)  # whole, however long: a path is copied
     return decision.exit_code
@@ -359,7 +355,7 @@ def shorten_path(page: Path) -> str:
     return min(str(page), os.path.relpath(page), key=len)
 
 
-def rule(terms: ExperimentTerms) -> str:
+def describe_rule(terms: ExperimentTerms) -> str:
     """State in a sentence what decides."""
     design = terms.design
     guarded = f"; guards: {write_guards(terms.guards)}" if terms.guards else ""

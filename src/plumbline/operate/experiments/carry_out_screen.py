@@ -28,7 +28,6 @@ from plumbline.operate.experiments.screen_source import ScreenSource, Settings
 from plumbline.verdict import ledger as ledgers
 from plumbline.verdict.comparability import every_check
 from plumbline.verdict.decision.experiment import BASELINE, ArmRun
-from plumbline.verdict.decision.loop import Trainer
 from plumbline.verdict.ledger import IN_SCREEN, SCREEN, LedgerEntry
 from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.screen import screen_page, screen_plan
@@ -216,7 +215,8 @@ class Screening:
         names = [self._name(request.settings) for request in requests]
         trainer = self.source.trainer({name: request.settings for name, request in zip(names, requests)})
         pairs = [(name, request.seed) for name, request in zip(names, requests)]
-        there = {pair: run.rename(pair[0]) for pair in pairs if (run := self._find_run(trainer, *pair)) is not None}
+        banked = {run.run_id: run for run in self.list_banked()}
+        there = {pair: run.rename(pair[0]) for pair in pairs if (run := banked.get(trainer.run_id(*pair))) is not None}
         if there:
             tell(f"{format_count(len(there), 'run')} {'are' if len(there) > 1 else 'is'} there")
         missing = [pair for pair in pairs if pair not in there]
@@ -239,10 +239,6 @@ class Screening:
         """List the runs of this screen that were made, each once: a crash counts, so that a replay is the same."""
         runs = {banked.run.run_id: banked.run for banked in self.source.bank.runs if banked.role == self._role}
         return list(runs.values())
-
-    def _find_run(self, trainer: Trainer, arm: str, seed: int) -> ArmRun | None:
-        run_id = trainer.run_id(arm, seed)
-        return next((run for run in self.list_banked() if run.run_id == run_id), None)
 
     def _name(self, settings: Settings) -> str:
         """Name an arm by its levels that are not the baseline's."""

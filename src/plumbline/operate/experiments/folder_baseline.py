@@ -156,13 +156,17 @@ class FolderBaseline:
             compared_with="" if candidate else self.arm.method,
         )
 
-    def take_bank(self, trainer: CommandTrainer, bank: Bank, size: int, first_seed: int) -> list[ArmRun]:
-        """Have the baseline's runs from a seed on made that are not there, and return all of them."""
-        runs = [run for run in bank.list_runs(trainer.group, trainer.method(BASELINE)) if run.seed >= first_seed]
+    def list_runs(self, trainer: CommandTrainer, bank: Bank) -> list[ArmRun]:
+        """List the baseline's runs that are there, from its first seed on."""
+        return [run for run in bank.list_runs(trainer.group, trainer.method(BASELINE)) if run.seed >= self.first_seed]
+
+    def take_bank(self, trainer: CommandTrainer, bank: Bank, size: int) -> list[ArmRun]:
+        """Have the baseline's runs made that are not there, and return all of them."""
+        runs = self.list_runs(trainer, bank)
         seeds = [run.seed for run in runs if run.outcome not in TRIED_AGAIN]
         again = [run.seed for run in runs if run.outcome in TRIED_AGAIN]
         used = bank.list_seeds(trainer.group)
-        new = islice((seed for seed in count(first_seed) if seed not in used), size)
+        new = islice((seed for seed in count(self.first_seed) if seed not in used), size)
         seeds += [*again, *new][: max(0, size - len(seeds))]
         return self._take_runs(trainer, bank, [(BASELINE, seed) for seed in seeds])
 
@@ -347,7 +351,7 @@ class FolderBaseline:
             PlumblineError: it was; the parts that differ are named.
         """
         trainer = self.trainer()
-        runs = [run for run in bank.list_runs(trainer.group, trainer.method(BASELINE)) if run.seed >= self.first_seed]
+        runs = self.list_runs(trainer, bank)
         if not runs or self.file.where.profile:
             return
         here: dict[str, str] = dict(fingerprint.read_machine(self.file.where.devices[0]))

@@ -230,7 +230,7 @@ class FolderScreen:
             evidence = self.arm_evidence({name: WITH})
             refusals |= dict.fromkeys(arm_evidence.list_refusals(evidence, self.make_arm((name,)), self.baseline))
         trainer = self.baseline.trainer()
-        runs = independent_runs.list_runs(trainer, self.bank, self.baseline.first_seed)
+        runs = self.baseline.list_runs(trainer, self.bank)
         reason = independent_runs.explain_dependence(trainer, runs)
         return [*refusals, *([f"nothing was run: {reason}"] if reason else [])]
 

@@ -22,8 +22,8 @@ from plumbline.operate.experiments.carry_out_experiment import (
     RunGain,
     SettledExperiment,
     describe_earlier,
+    describe_rule,
     print_decision,
-    rule,
     settle_margin,
     settle_try,
     tell,
@@ -117,7 +117,7 @@ class FolderSource:
         command = f"{question.trainer} {shlex.join(candidate.flags)}".strip()
         expected, missing, seconds = self._estimate_time(settled)
         plan = (
-            f"{candidate.words} against {other.words}: {command}. {rule(settled.terms)} Of the baseline's "
+            f"{candidate.words} against {other.words}: {command}. {describe_rule(settled.terms)} Of the baseline's "
             f"{len(theirs)} runs {there} are there. {expected}{describe_plan(question)}"
         )
         more: dict[str, Any] = {"command": command, "runs_at_most": missing, "seconds_at_most": seconds}
@@ -189,7 +189,7 @@ class FolderSource:
     def list_refusals(self) -> list[str]:
         """List why the arms cannot be compared, a baseline whose runs are no draws of their own among the reasons."""
         failing = arm_evidence.list_refusals(self.arm_evidence, self.candidate, self.baseline)
-        runs = independent_runs.list_runs(self.trainer, self.bank, self.baseline.first_seed)
+        runs = self.baseline.list_runs(self.trainer, self.bank)
         reason = independent_runs.explain_dependence(self.trainer, runs)
         reason = reason or guards.explain_unstated(self.question.guards, [self.trainer.evidence(run) for run in runs])
         return failing + ([f"nothing was run: {reason}"] if reason else [])
@@ -200,7 +200,7 @@ class FolderSource:
 
     def look_again(self, decision: Decision) -> Decision:
         """Request a check of a gain that is larger than any, and run what is kept again with fresh seeds."""
-        runs = independent_runs.list_runs(self.trainer, self.bank, self.baseline.first_seed)
+        runs = self.baseline.list_runs(self.trainer, self.bank)
         independent_runs.run_seeds_twice(self.baseline, self.trainer, self.bank, runs)
         looked = self._examine_decision(decision)
         if not looked.verdict.is_kept or not looked.terms.fresh_runs or looked.equal_seeds:

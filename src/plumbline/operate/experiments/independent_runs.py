@@ -43,7 +43,7 @@ def take_bank(baseline: FolderBaseline, trainer: CommandTrainer, bank: Bank) -> 
     try:
         size = baseline.file.decide.baseline_runs
         for count in (min(size, max(2, trainer.at_once)), size):  # so that two runs show it, and not all are paid for
-            runs = baseline.take_bank(trainer, bank, count, baseline.first_seed)
+            runs = baseline.take_bank(trainer, bank, count)
             if count == size and all(run.has_value for run in runs):
                 run_seeds_twice(baseline, trainer, bank, runs)
             if reason := explain_dependence(trainer, runs):
@@ -63,18 +63,13 @@ def release_dependent(baseline: FolderBaseline, bank: Bank) -> None:
     Where something was kept the baseline stays.
     """
     trainer = baseline.trainer()
-    if explain_dependence(trainer, list_runs(trainer, bank, baseline.first_seed)):
+    if explain_dependence(trainer, baseline.list_runs(trainer, bank)):
         _release(baseline)
 
 
 def _release(baseline: FolderBaseline) -> None:
     if not baseline.labels_kept_since_first:
         (baseline.folder.own / "baseline.json").unlink(missing_ok=True)
-
-
-def list_runs(trainer: CommandTrainer, bank: Bank, first_seed: int) -> list[ArmRun]:
-    """List the baseline's runs that are there, from a seed on."""
-    return [run for run in bank.list_runs(trainer.group, trainer.method(BASELINE)) if run.seed >= first_seed]
 
 
 def run_seeds_twice(baseline: FolderBaseline, trainer: CommandTrainer, bank: Bank, runs: Sequence[ArmRun]) -> None:

@@ -84,7 +84,9 @@ def write(request: VerdictInputs) -> str:
     reader.require_there()
     unpaid = compare_methods(reader, {})  # no noise to judge by is no try
     reader.require_gains_at_the_end(unpaid)
-    report = report | {"trained_weights": finished_run_checks.causality(mine, request.work, reader.list_completed)}
+    report = report | {
+        "trained_weights": finished_run_checks.check_finished_runs(mine, request.work, reader.list_completed)
+    }
     loss, preset = reader.deciding.name == "validation_loss", mine.study.preset
     report["implausible"] = {
         method: reason

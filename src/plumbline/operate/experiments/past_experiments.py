@@ -31,7 +31,7 @@ from plumbline.verdict.own_trainer.snapshot import Arm
 from plumbline.verdict.power import compute_sigma_interval
 from plumbline.verdict.screen import screen_page
 
-#: Candidate runs for which the log states what they resolve.
+#: Candidate runs for which `plumbline noise` states what they resolve.
 SEEDS = (2, 3, 5, 8, 12)
 
 

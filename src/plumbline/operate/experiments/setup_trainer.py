@@ -11,7 +11,6 @@ import argparse
 import json
 import math
 import shlex
-import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -30,6 +29,7 @@ from plumbline.operate.experiments.setup_guesses import SeenMetric
 from plumbline.verdict.decision.experiment import BASELINE
 from plumbline.verdict.own_trainer import first_values, metric, run_end, written_files
 from plumbline.verdict.own_trainer.folder import Folder
+from plumbline.verdict.own_trainer.git_call import git
 from plumbline.verdict.own_trainer.processes import pool
 from plumbline.verdict.own_trainer.requests import Result, interruption_file, read_request, read_result
 from plumbline.verdict.own_trainer.snapshot import FOLDER, ROWS, Repository
@@ -158,7 +158,7 @@ def _write_file(options: argparse.Namespace, repository: Repository, folder: Fol
     tell(f"the baseline is the commit {head}: what has changed since is what plumbline try will try")
     program = Path(shlex.split(options.command)[0])  # of an environment of the folder's own
     if len(program.parts) > 1 and not program.is_absolute():
-        is_ignored = subprocess.run(["git", "check-ignore", "-q", program.parts[0]], cwd=root).returncode == 0
+        is_ignored = git(root, "check-ignore", "-q", program.parts[0], check=False).returncode == 0
         share += [program.parts[0]] if is_ignored else []
     for warning in list_tree_warnings(repository, "HEAD", options.command):
         tell(warning)
@@ -304,8 +304,8 @@ def _append_flags(command: str) -> str:
 
 def _list_ignored(root: Path) -> list[str]:
     """What git ignores in the folder, whole folders as one."""
-    command = ["git", "ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z"]
-    listed = subprocess.run(command, cwd=root, capture_output=True, text=True, errors="surrogateescape").stdout
+    options = ("--others", "--ignored", "--exclude-standard", "--directory", "-z")
+    listed = git(root, "ls-files", *options, check=False).stdout
     return [path for path in listed.split("\0") if path and not set(Path(path).parts) & set(NOT_SHARED)]
 
 

@@ -189,13 +189,13 @@ def _lock(descriptor: int, persistence: Path) -> bool:
 
 def _clear(persistence: Path, locked: bool) -> str | None:
     """`clear`, with the kernel's lock if there is one."""
-    locks, dead_holder = snakemake_internals.lock_files(persistence), _find_dead_holder(persistence, locked)
+    lock_files, dead_holder = snakemake_internals.lock_files(persistence), _find_dead_holder(persistence, locked)
     if dead_holder is None:
         return None
     record, who = dead_holder
     if not process_record.remove(persistence / RECORD, record):
         raise _make_refusal(persistence)  # somebody came first
-    for lock in locks:
+    for lock in lock_files:
         lock.unlink(missing_ok=True)
     return f"removed the lock of a Snakemake that no longer runs ({who})"
 

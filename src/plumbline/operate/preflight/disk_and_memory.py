@@ -9,6 +9,7 @@ from pathlib import Path
 import psutil
 
 from plumbline.core.formats import format_bytes
+from plumbline.core.permissions import find_nearest
 from plumbline.operate import cleanup
 from plumbline.operate.console.rule_names import STAGES
 from plumbline.operate.preflight.check_result import NOTE, OK, STOP, CheckResult
@@ -28,7 +29,7 @@ def check(dry_run: DryRun) -> list[CheckResult]:
 def check_disk(dry_run: DryRun) -> CheckResult:
     """Check that `work` can be written, and has space for the files of the jobs that are to do."""
     plan = dry_run.project
-    where, folder = f"work: {plan.config['work']}", _find_nearest(Path(plan.paths.work))
+    where, folder = f"work: {plan.config['work']}", find_nearest(plan.paths.work)
     if not os.access(folder, os.W_OK | os.X_OK):
         message = f"config/config.yaml: {where}: {folder} cannot be written; name another folder: --config work=..."
         return CheckResult(state=STOP, subject="disk", message=message)
@@ -75,12 +76,6 @@ def check_memory(dry_run: DryRun) -> list[CheckResult]:
         )
         return [CheckResult(state=NOTE, subject="memory", message=message)]
     return [CheckResult(state=OK, subject="memory", message=message)]
-
-
-def _find_nearest(path: Path) -> Path:
-    """The folder itself, or the nearest above it that is there."""
-    path = path.absolute()
-    return next(place for place in (path, *path.parents) if place.is_dir())
 
 
 def _count_bytes(folder: Path) -> int:

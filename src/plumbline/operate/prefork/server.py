@@ -26,6 +26,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
+from plumbline.core.live_processes import read_start_time
 from plumbline.operate.prefork import client
 
 #: What training, probes, evaluation and tables import.
@@ -60,7 +61,7 @@ def serve(place: Path, watched: int, preloaded: Sequence[str] = PRELOADED, lock:
         In a job: the arguments of its command line. None in the end.
     """
     _sweep(place.parent)
-    since = _read_start_time(watched)
+    since = read_start_time(watched)
     if since is None:
         return None
     environment = dict(os.environ)
@@ -104,7 +105,7 @@ def serve(place: Path, watched: int, preloaded: Sequence[str] = PRELOADED, lock:
     waiting.register(listener, selectors.EVENT_READ)
     waiting.register(wakeup_read, selectors.EVENT_READ)
     jobs: dict[socket.socket, int] = {}
-    while jobs or _read_start_time(watched) == since:
+    while jobs or read_start_time(watched) == since:
         for key, _ in waiting.select(timeout=1.0):
             if key.fileobj is listener:
                 try:
@@ -208,15 +209,6 @@ def _collect_ended(jobs: dict[socket.socket, int]) -> list[socket.socket]:
                 channel.send(str(os.waitstatus_to_exitcode(status)).encode())
             ended.append(channel)
     return ended
-
-
-def _read_start_time(pid: int) -> str | None:
-    """When a process began; None if it is gone."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return None
-    return None if fields[0] in "ZX" else fields[19]
 
 
 def _sweep(folder: Path) -> None:

@@ -92,7 +92,7 @@ class TrainedModel:
         self.validated = Mode(half=self.half, compiled=compiled)
         self.trained = Mode(training=True, gradients=True, half=self.half, compiled=compiled)
 
-    def select_tokens(self, tokens_BT: torch.Tensor, mode: Mode | None = None) -> np.ndarray:
+    def compute_token_losses(self, tokens_BT: torch.Tensor, mode: Mode | None = None) -> np.ndarray:
         """The loss of each token after its sequence's first (B, T - 1), in batches as it was validated."""
         with (mode or self.validated).of(self.model), torch.no_grad():
             return np.concatenate(
@@ -101,14 +101,14 @@ class TrainedModel:
 
     def compute_losses(self, tokens_BT: torch.Tensor) -> np.ndarray:
         """The loss of each sequence (B,)."""
-        return self.select_tokens(tokens_BT).mean(axis=1)
+        return self.compute_token_losses(tokens_BT).mean(axis=1)
 
     def find_early_tokens(self, tokens_BT: torch.Tensor) -> str | None:
         """State by how much tokens are predicted better when they are there already; None if they are not."""
         decoded = decoded_losses.decode_losses(self.model, tokens_BT)
         for mode in dict.fromkeys((Mode(), self.validated)):
             if message := decoded_losses.describe_early_tokens(
-                self.select_tokens(tokens_BT, mode), decoded, half=mode.half
+                self.compute_token_losses(tokens_BT, mode), decoded, half=mode.half
             ):
                 return f"{message}{mode.text}"
         return None
@@ -323,7 +323,9 @@ def _find_leak_in_batches(model: Decoder, modes: Sequence[Mode], text_BT: torch.
     return next(filter(None, leak), None)
 
 
-def causality(mine: OwnMethodsFile, work: Path, completed: Callable[[str, str], Sequence[str]]) -> dict[str, str]:
+def check_finished_runs(
+    mine: OwnMethodsFile, work: Path, completed: Callable[[str, str], Sequence[str]]
+) -> dict[str, str]:
     """Check the runs of each arm and scale; returns text for the page, by scale and arm.
 
     `completed`: gives the runs of a scale and arm that did not diverge.
