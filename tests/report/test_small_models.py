@@ -37,7 +37,7 @@ def read_order() -> pd.DataFrame:
 
 def test_tuned_methods_are_the_resolved_and_five_others() -> None:
     small = small_file.load_small("transfer")
-    methods = set(small.statements[0].contrasts)
+    methods = {*small.tuned_arms["base"]} - {"baseline"}
     resolved = read_order()["resolved_base"].isin(["lower", "higher"])
     assert len(methods) == 12 and set(resolved[resolved].index) <= methods and int(resolved.sum()) == 7
 

@@ -54,7 +54,8 @@ def test_every_run_of_a_statement_is_a_spec(study: str, files: dict[str, SmallFi
     for statement in files[study].statements:
         specs = stated[study][statement.id]
         tuning, rates = statement.tuning.seeds if statement.tuning else [], len(statement.rates or [1])
-        seeds = rates * len(tuning) + len(statement.seeds) if tuning else rates * len(statement.seeds)
+        own_seeds = (statement.tuning.own_seeds if statement.tuning else None) or []
+        seeds = len(statement.seeds) * (1 if tuning else rates) + rates * len(tuning) + len(own_seeds)
         assert len(specs) == len({spec.run_id for spec in specs}), statement.id
         assert len(specs) == len(statement.sizes) * len(statement.arms) * seeds, statement.id
         assert {spec.preset for spec in specs} == {"evening"} and {spec.study for spec in specs} == {study}
@@ -192,3 +193,24 @@ def test_rates_are_never_chosen_by_the_seeds_that_judge_them(change: Any) -> Non
 
     with pytest.raises(PlumblineError, match=r"statements.0.tuning.seeds: seed 101 .*`seeds`"):
         change(share_a_seed)
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        (lambda order: order["tuning"].pop("own_seeds"), r"statements.0.tuning.own_seeds: .*`order`"),
+        (lambda order: order["tuning"].update(own_seeds=[201, 301]), r"tuning.own_seeds: seed 201 "),
+        (lambda order: order["tuning"].update(own_seeds=[101, 301]), r"tuning.own_seeds: seed 101 "),
+        (lambda order: order.update(minimum_gain=0.1), r"statements.0.minimum_gain: .*chance"),
+    ],
+)
+def test_no_run_that_chooses_a_rate_is_in_an_order(
+    edit: Any, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "small.yaml"
+    content = yaml.safe_load(small_file.path_of("transfer").read_text(encoding="utf-8"))
+    edit(content["statements"][0])
+    path.write_text(yaml.safe_dump(content), encoding="utf-8")
+    monkeypatch.setattr(small_file, "path_of", lambda study, root=None: path)
+    with pytest.raises(PlumblineError, match=message):
+        small_file.load_small("transfer")

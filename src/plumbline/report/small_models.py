@@ -174,8 +174,8 @@ def compute_power(statement: Statement, small: SmallFile, size: str) -> tuple[fl
     noise = (small.noise or {})[statement.noise[size]]
     low, high = stated_power.bound_sigma(noise.sigma, noise.df)
     if statement.test == "order":
-        assert statement.spread is not None and statement.tuning is not None
-        seeds, methods = (len(statement.tuning.seeds), n), len(statement.contrasts)
+        assert statement.spread is not None and statement.tuning is not None and statement.tuning.own_seeds
+        seeds, methods = (len(statement.tuning.own_seeds), n), len(statement.contrasts)
         correlation, spread = statement.target_gain, statement.spread
         powers = [
             stated_power.simulate_order_test(correlation, spread, sigma, seeds, methods=methods, level=level)
@@ -302,6 +302,8 @@ def _describe_statement(statement: Statement, small: SmallFile) -> str:
         runs += f", {len(statement.rates)} rates"
     if statement.tuning:
         runs += f" (chosen on {len(statement.tuning.seeds)} other seeds, of those at which none diverges)"
+        if statement.tuning.own_seeds:
+            runs += f", and {len(statement.tuning.own_seeds)} more seeds at the arms' own rates"
     sentences = [
         f"**{statement.idea}** ({statement.place})",
         f"{_capitalise(statement.statistic)}: {_TESTS[statement.test]}, {level}; {runs}.",

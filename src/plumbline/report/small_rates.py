@@ -39,7 +39,7 @@ def main() -> None:
     """Print or write the rates.
 
     Raises:
-        PlumblineError: a tuning run is missing, an arm trains at no rate, or the file is there with other rates.
+        PlumblineError: a tuning run is missing, or the file is there with other rates.
     """
     options = arguments().parse_args()
     text = describe_rates(options.study, options.work, ROOT, options.documents_source)
@@ -57,7 +57,7 @@ def describe_rates(study: str, work: Path, root: Path = ROOT, source: str = corp
     """Choose the rates, and write them as the content of small_rates.yaml.
 
     Raises:
-        PlumblineError: nothing is tuned, a tuning run is missing, or an arm trains at no rate.
+        PlumblineError: nothing is tuned, or a tuning run is missing.
     """
     small = small_file.load_small(study, root)
     if not small.tuned_arms:
@@ -78,9 +78,12 @@ def describe_rates(study: str, work: Path, root: Path = ROOT, source: str = corp
         lines.append(f"  {size}:")
         for arm in arms:
             rate = choose_rate([each for key, each in unique.items() if key[:2] == (size, arm)], values)
-            if rate is None:
-                raise PlumblineError(f"{study}/{size}/{arm}: a run of every rate diverged, so that none can be chosen")
-            lines.append(f"    {arm}: {rate:g}")
+            tried = sorted({each.rate for key, each in unique.items() if key[:2] == (size, arm) and each.rate})
+            if rate is None:  # its runs at any rate leave the statement not decided; other arms and sizes have theirs
+                lines.append(f"    {arm}: {1.0 if 1.0 in tried else tried[0]:g}  # a run of every rate diverged")
+            else:
+                end = {tried[0]: "  # the lowest tried", tried[-1]: "  # the highest tried"}.get(rate, "")
+                lines.append(f"    {arm}: {rate:g}{end}")
     return "\n".join(lines) + "\n"
 
 

@@ -92,9 +92,15 @@ class Measure(ClosedStruct, frozen=True, kw_only=True):
 
 class Tuning(ClosedStruct, frozen=True, kw_only=True):
     """How each arm gets its learning rate: the rate with the lowest mean validation loss over `seeds`, which the test
-    does not use; whatever the measure is."""
+    does not use; whatever the measure is.
+
+    Attributes:
+        own_seeds: of the test `order`, the seeds at the arms' own rates. They choose nothing: an arm that is lucky at
+            its own rate keeps it, so that the order of the very runs that choose agrees with the tuned one by luck.
+    """
 
     seeds: Seeds
+    own_seeds: Absent[Seeds] = None
 
 
 class Statement(ClosedStruct, frozen=True, kw_only=True):
@@ -109,7 +115,7 @@ class Statement(ClosedStruct, frozen=True, kw_only=True):
         rates: multiples of the arm's own learning rate, at each of which it is run.
         test: `t`, one-sided, on means of arms whose spread is pooled; `paired_t`, on the seeds' own gains; `sign`, on
             how many seeds have a gain above the minimum; `order`, on Kendall's tau between the contrasts' order at the
-            arms' own rates, by the tuning seeds, and at the tuned ones, by the test's: no run is in both.
+            arms' own rates, by `tuning.own_seeds`, and at the tuned ones, by the test's: none of them chooses a rate.
         minimum_gain: what must be exceeded; negative where an arm has to be as good as another one.
         target_gain: the true gain for which power is stated; of `sign`, the chance that a seed has one; of `order`, the
             correlation of true gains.
@@ -149,6 +155,15 @@ class Statement(ClosedStruct, frozen=True, kw_only=True):
             raise Fault(f"seed {min(shared)} is also one of the test's `seeds`; choose on others", "tuning.seeds")
         if (self.test == "order") != (self.spread is not None) or (self.test == "order" and self.tuning is None):
             raise Fault("the test `order` needs `spread` and `tuning`, and no other has a spread", "spread")
+        own_seeds = self.tuning.own_seeds if self.tuning else None
+        if (self.test == "order") != (own_seeds is not None):
+            raise Fault(
+                "the test `order` needs seeds at the arms' own rates, and no other has them", "tuning.own_seeds"
+            )
+        if self.tuning and own_seeds and (shared := {*own_seeds} & {*self.tuning.seeds, *self.seeds}):
+            raise Fault(f"seed {min(shared)} also chooses a rate, or judges; name others", "tuning.own_seeds")
+        if self.test == "order" and self.minimum_gain:
+            raise Fault("an order is tested against chance alone; write 0", "minimum_gain")
         if self.test == "sign" and not 0.5 < self.target_gain < 1:
             raise Fault("of a sign test it is a chance between 0.5 and 1; write one", "target_gain")
         if self.test != "sign" and self.target_gain <= self.minimum_gain:

@@ -130,6 +130,7 @@ def list_stated_runs(
                 if tuning:
                     asked = [(rate, tuning.seeds, True) for rate in statement.rates or []]
                     asked.append((chosen[size][arm] if chosen else None, statement.seeds, False))
+                    asked.append((1.0, tuning.own_seeds or [], False))
                 else:
                     asked = [(rate, statement.seeds, False) for rate in statement.rates or [1.0]]
                 runs += [

@@ -93,14 +93,19 @@ def compare_weighted_means(
     return _test_by_t(gain, sigma, error, df, minimum, level)
 
 
-def count_signs(gains: Sequence[float], minimum: float, level: float) -> TestedGain:
-    """Test how many seeds have a gain above the minimum; an equal one is neither above nor below."""
+def count_signs(gains: Sequence[float], minimum: float, level: float, unknown: int = 0) -> TestedGain:
+    """Test how many seeds have a gain above the minimum; an equal one is neither above nor below.
+
+    Args:
+        unknown: how many of the equal ones may be gains that could not be measured; `high` counts them as such.
+    """
     n = len(gains)
     _require_two(n)
     wins, losses = sum(gain > minimum for gain in gains), sum(gain < minimum for gain in gains)
     # Clopper and Pearson's bounds, each at the level.
     low = float(betaincinv(wins, n - wins + 1, level)) if wins else 0.0
-    high = float(betaincinv(wins + 1, n - wins, 1 - level)) if wins < n else 1.0
+    most = wins + unknown
+    high = float(betaincinv(most + 1, n - most, 1 - level)) if most < n else 1.0
     return TestedGain(gain=wins / n, low=low, high=high, p=_sign_p(wins, n), p_reversed=_sign_p(losses, n))
 
 

@@ -20,6 +20,8 @@ from plumbline.specs.small_runs import StatedRun
 #: A loss that is added to all.
 LEVEL_OF_LOSS = 5.0
 AVERAGE = "average"
+#: The decimal logarithm of a rate between those that are tried, with others above and below.
+_MIDDLE = 0.75
 
 
 @cache
@@ -122,11 +124,11 @@ def _spread_over_rates(measure: Measure, run: StatedRun, value: float) -> float:
     """The loss at a rate, so that those of all rates together are the value."""
     assert run.rate is not None
     if measure.over_rates == "largest_trained":
-        return 0.0 if math.log10(run.rate) <= value + 1e-9 else 1.0
+        return 0.0 if math.log10(run.rate) <= value + _MIDDLE else 1.0
     if measure.over_rates == "lowest":
         return value + abs(math.log10(run.rate))
     # Of five rates; none is above the loss of equal chances.
-    return {0.1: 0.0, 10: 1 + 5 * value}.get(run.rate, 0.5)
+    return {0.316: 0.0, 31.6: 1 + 5 * value}.get(run.rate, 0.5)
 
 
 def _list_probe_rows(measure: Measure, run: StatedRun, value: float) -> list[dict[str, object]]:

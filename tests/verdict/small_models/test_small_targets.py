@@ -112,6 +112,17 @@ def test_the_pilot_tells_the_noise_and_how_many_seeds_it_needs() -> None:
     assert row["power_low"] <= row["power"] <= row["power_high"]
 
 
+def test_no_seeds_are_counted_for_a_test_that_a_diverged_run_has_decided() -> None:
+    frames = draw_gains("premature", "slowing_lowers_the_loss", 0.0, 0.01)
+    frames = dataclasses.replace(frames, runs=frames.runs.copy())
+    frames.runs.loc["premature/deep/gpt/s102", ["outcome", "validation_loss"]] = ["diverged", math.nan]
+    table = make("premature", "small_pilot", frames)
+    assert isinstance(table, Table)
+    for column in ("power", "power_low", "power_high", "seeds_needed"):
+        assert table.cell("slowing_lowers_the_loss/deep/slowed", column).word == "diverged"
+        assert table.cell("slowing_lowers_the_loss/shallow/slowed", column).value is not None
+
+
 def test_the_picture_has_its_minimum_at_0_and_its_target_at_1() -> None:
     frames = draw_gains("premature", "lower_routing_is_not_delayed", 0.0, 1e-4)
     picture = make("premature", "small_gains", frames, "figures")
@@ -139,11 +150,11 @@ def test_before_any_run_a_table_says_so(tmp_path: Path) -> None:
 
 def test_rates_are_chosen_of_finished_runs_and_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     small, runs = load("query_free")
-    losses = {0.5: 5.3, 1: 5.1, 2: 5.0, 4: 5.2}
+    losses = {0.25: 5.3, 0.5: 5.1, 1: 5.0, 2: 5.2}
     tuning = {run.spec.key: run for run in runs if run.tuning}
     nothing = pd.DataFrame(columns=schemas.SCHEMAS["metrics"].names)
     for run in list(tuning.values())[1:]:
-        loss = losses[run.rate] + (0.5 if run.rate == 2 and run.arm == "baseline" else 0.0)
+        loss = losses[run.rate] + (0.5 if run.rate in (0.5, 1) and run.arm == "baseline_reduced_schedule" else 0.0)
         write_run(tmp_path, make_run(run.spec, nothing, step=1, loss=loss))
     with pytest.raises(PlumblineError, match=r"1 tuning runs are missing.*s201.*small_pilot.csv"):
         small_rates.describe_rates("query_free", tmp_path)
@@ -154,21 +165,24 @@ def test_rates_are_chosen_of_finished_runs_and_read_again(tmp_path: Path, monkey
     path.write_text(text, encoding="utf-8")
     monkeypatch.setattr(small_file, "rates_path_of", lambda study, root=None: path)
     assert small_file.load_rates(small) == {
-        "shallow": {"baseline": 1, "wq_identity": 2},
-        "deep": {"baseline": 1, "wq_identity": 2},
+        "shallow": {"baseline_reduced_schedule": 2, "wq_identity": 1},
+        "deep": {"baseline_reduced_schedule": 2, "wq_identity": 1},
     }
+    assert text.count("# the highest tried") == 2, "a better rate may lie beyond"
     chosen = small_runs.list_stated_runs(small_runs.load_definition(small), small)
     methods = {
         run.spec.method
         for run in chosen
         if run.statement == "queries_are_not_needed_when_both_are_tuned" and not run.tuning
     }
-    assert methods == {"baseline", "wq_identity-rate_2"}
-    rates = {run.spec.optimizer.learning_rate for run in chosen if run.spec.method == "wq_identity-rate_2"}
+    assert methods == {"baseline_reduced_schedule-rate_2", "wq_identity"}
+    rates = {
+        each.spec.optimizer.learning_rate for each in chosen if each.spec.method == "baseline_reduced_schedule-rate_2"
+    }
     own = {run.spec.optimizer.learning_rate for run in chosen if run.spec.method == "wq_identity"}
     assert len(rates) == len(own) == 1 and rates == {2 * each for each in own}
     for change, message in (
-        (("wq_identity: 2", "wq_identity: 3"), r"3 was not tried"),
+        (("wq_identity: 1", "wq_identity: 3"), r"3 was not tried"),
         (("baseline", "base"), r"tuned arms"),
     ):
         path.write_text(text.replace(*change), encoding="utf-8")

@@ -51,16 +51,21 @@ def draw_sided(study: str, statement: Statement, way: str) -> World:
 
 
 def draw_order(study: str, statement: Statement, way: float) -> World:
-    """Twelve methods, in one order at the shared rate, and in the same, the opposite or another one when tuned."""
+    """The methods in one order at the shared rate, and in the same, the opposite or another one when tuned.
+
+    All are alike in the runs that choose a rate.
+    """
     methods = [arm for arm in statement.arms if arm != "baseline"]
+    assert statement.tuning is not None and statement.tuning.own_seeds is not None
+    own_seeds = statement.tuning.own_seeds
     mixed = np.random.default_rng(1).permutation(len(methods))
 
     def measure(run: StatedRun) -> float:
-        if run.arm == "baseline":
+        if run.arm == "baseline" or run.tuning:
             return 0.0
         place = methods.index(run.arm)
         tuned = place * way if way else float(mixed[place])
-        return 0.1 * (place if run.tuning else tuned)
+        return 0.1 * (place if run.spec.init_seed in own_seeds else tuned)
 
     return World(study, statement, measure)
 
@@ -183,6 +188,39 @@ def test_a_run_that_diverges_counts_as_equal_chances_and_so_does_a_worse_one(
         assert gain.tested.gain == pytest.approx(expected)
 
 
+@pytest.mark.parametrize("arm", ["default.eta_0.003", "quack.eta_0.003-tau_1"])
+@pytest.mark.parametrize("ended", ["diverged", "completed"])
+def test_an_arm_that_no_rate_trains_is_not_the_least_sensitive(arm: str, ended: str) -> None:
+    study, statement = BY_ID["the_rate_matters_less"]
+    whole = draw_sided(study, statement, "with")
+    frames = whole.load()
+    lost = list({run.spec.key for run in whole.runs if run.arm == arm})
+    frames.runs.loc[lost, ["outcome", "validation_loss"]] = [ended, math.nan if ended == "diverged" else 50.0]
+    for size in statement.sizes:
+        (gain,) = compute_gains(whole.small, statement, size, whole.runs, RunValues(frames))
+        assert (gain.verdict, gain.word, gain.tested) == (NOT_DECIDED, "diverged", None)
+
+
+@pytest.mark.parametrize(("at", "word"), [("end", NOT_DECIDED), ("inside", NOT_SEEN)])
+def test_arms_that_train_at_the_largest_rate_tried_are_not_known_to_be_alike(at: str, word: str) -> None:
+    """The one could train at a higher rate than the other, which nobody tried."""
+    study, statement = BY_ID["a_higher_rate_trains"]
+    largest = math.log10(max(statement.rates or ())) if at == "end" else 0.0
+    for gains in judge(World(study, statement, lambda run: largest)).values():
+        assert join_verdicts(gains) == word
+
+
+@pytest.mark.parametrize("name", ["slowing_lowers_the_loss", "gains_survive_tuning"])
+def test_a_loss_that_is_no_finite_number_was_not_read(name: str) -> None:
+    study, statement = BY_ID[name]
+    whole = draw_sided(study, statement, "with")
+    frames = whole.load()
+    key = next(run.spec.key for run in whole.runs if run.arm == statement.arms[-1] and not run.tuning)
+    frames.runs.loc[key, "validation_loss"] = math.inf
+    gains = compute_gains(whole.small, statement, statement.sizes[0], whole.runs, RunValues(frames))
+    assert join_verdicts(gains) == NOT_DECIDED and "not read" in {gain.word for gain in gains}
+
+
 def test_the_pilot_of_a_tuned_statement_waits_for_the_choice() -> None:
     """While one tuning run is missing no rate is chosen, and nothing is read at several."""
     study, statement = BY_ID["gains_survive_tuning"]
@@ -290,7 +328,7 @@ def test_a_rate_is_the_one_that_the_tuning_runs_choose(name: str, change: str) -
     keys = [
         run.spec.key
         for run in whole.runs
-        if run.tuning and (run.size, run.arm, run.rate) == (size, "baseline", changed)
+        if run.tuning and (run.size, run.arm, run.rate) == (size, statement.arms[0], changed)
     ]
     if change == "lower elsewhere":
         frames.runs.loc[keys, "validation_loss"] -= 0.01

@@ -42,7 +42,12 @@ class RunValues:
         """Read a measure of one seed of an arm, which has a run for each rate."""
         keys = tuple(run.spec.key for run in runs)
         outcomes = [self._find_outcome(key) for key in keys]
-        if MISSING in outcomes:
+        scored = measure.frame != "scores" or all(
+            (key, measure.column) in self._scores
+            for key, outcome in zip(keys, outcomes, strict=True)
+            if outcome == COMPLETED
+        )
+        if MISSING in outcomes or not scored:
             return Value(math.nan, keys, MISSING)
         if measure.over_rates is None and len(runs) > 1:  # no rate is chosen of them
             return Value(math.nan, keys, DIVERGED if DIVERGED in outcomes else MISSING)
@@ -51,11 +56,14 @@ class RunValues:
             for run, outcome in zip(runs, outcomes, strict=True)
             if outcome == COMPLETED or measure.column == CAPPED_LOSS
         }
-        if any(math.isnan(number) for number in by_rate.values()):
+        if not all(math.isfinite(number) for number in by_rate.values()):
             return Value(math.nan, keys, NOT_READ)
         may_diverge = measure.column == CAPPED_LOSS or measure.over_rates in ("lowest", "largest_trained")
         if DIVERGED in outcomes and not (may_diverge and by_rate):
             return Value(math.nan, keys, DIVERGED)
+        of_equal_chances = math.log(runs[0].spec.model.vocabulary)
+        if measure.over_rates == "sensitivity" and min(by_rate.values()) >= of_equal_chances:
+            return Value(math.nan, keys, DIVERGED)  # no rate trains; its sensitivity would be 0, the best there is
         return Value(_join_rates(measure, by_rate), keys)
 
     def is_missing(self, key: str) -> bool:
@@ -112,7 +120,7 @@ def choose_rate(runs: Sequence[StatedRun], values: RunValues) -> float | None:
         losses.setdefault(run.rate, []).append(values.read_loss(run.spec.key))
     if any(values.is_missing(run.spec.key) for run in runs):
         return None
-    means = {rate: float(np.mean(of_rate)) for rate, of_rate in losses.items() if not np.isnan(of_rate).any()}
+    means = {rate: float(np.mean(of_rate)) for rate, of_rate in losses.items() if np.isfinite(of_rate).all()}
     return min(means, key=means.__getitem__, default=None)
 
 

@@ -7,7 +7,7 @@ the others, so that no gain is known before all are made; where one has no numbe
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -115,7 +115,8 @@ def _check_rates(statement: Statement, runs: Sequence[StatedRun], values: RunVal
     if any(values.is_missing(run.spec.key) for run in tuning):
         return MISSING
     chosen = {arm: choose_rate([run for run in tuning if run.arm == arm], values) for arm in statement.arms}
-    return OTHER_RATE if any(run.rate != chosen[run.arm] for run in runs if tuning and not run.tuning) else ""
+    judged = [run for run in runs if tuning and run.spec.init_seed in statement.seeds]
+    return OTHER_RATE if any(run.rate != chosen[run.arm] for run in judged) else ""
 
 
 def _choose_pilot(statement: Statement, runs: Sequence[StatedRun], values: RunValues) -> list[StatedRun]:
@@ -154,10 +155,10 @@ def _test_contrast(
     else:
         gains = [sum(weight * numbers[arm][seed].number for arm, weight in weights.items()) for seed in whole]
         n = len(gains)
-        compare: Callable[[Sequence[float], float, float], TestedGain]
-        compare = stated_tests.count_signs if statement.test == "sign" else stated_tests.compare_pairs
-        if n >= 2:
-            tested = compare(gains, minimum, level)
+        if n >= 2 and statement.test == "sign":
+            tested = stated_tests.count_signs(gains, minimum, level, _count_ended(statement, arms, whole, numbers))
+        elif n >= 2:
+            tested = stated_tests.compare_pairs(gains, minimum, level)
     power, count = math.nan, len(statement.seeds)
     if tested is not None and statement.test == "sign":
         power = stated_power.compute_sign_power(statement.target_gain, count, level)
@@ -176,13 +177,25 @@ def _test_contrast(
     )
 
 
+def _count_ended(statement: Statement, arms: Sequence[str], seeds: Sequence[int], numbers: Numbers) -> int:
+    """The seeds in which every arm still trains at the largest rate that was tried: none is known to be ahead."""
+    if statement.measure.over_rates != "largest_trained":
+        return 0
+    end = math.log10(max(statement.rates or [1.0]))
+    return sum(all(numbers[arm][seed].number == end for arm in arms) for seed in seeds)
+
+
 def _test_order(
     small: SmallFile, statement: Statement, size: str, runs: Sequence[StatedRun], values: RunValues
 ) -> ContrastGain:
-    """Test the order of contrasts: at the arms' own rates, by the tuning seeds, against that at the tuned rates."""
-    assert statement.tuning is not None and statement.spread is not None and statement.noise is not None
-    own = _read(statement, [run for run in runs if run.tuning and run.rate == 1], values)
-    tuned = _read(statement, [run for run in runs if not run.tuning], values)
+    """Test the order of contrasts: at the arms' own rates, by seeds that choose none, against that at the tuned."""
+    assert statement.tuning is not None and statement.tuning.own_seeds is not None
+    assert statement.spread is not None and statement.noise is not None
+    own_seeds = statement.tuning.own_seeds
+    own, tuned = (
+        _read(statement, [run for run in runs if run.spec.init_seed in seeds], values)
+        for seeds in (own_seeds, statement.seeds)
+    )
     read = [value for numbers in (own, tuned) for of_arm in numbers.values() for value in of_arm.values()]
     views: list[list[float]] = []
     counts = []
@@ -194,7 +207,7 @@ def _test_order(
             views.append([sum(w * by_arm[arm] for arm, w in each.items()) for each in statement.contrasts.values()])
     tested = None
     sigma, level = (small.noise or {})[statement.noise[size]].sigma, statement.level_of_contrast
-    n = (len(statement.tuning.seeds), len(statement.seeds))
+    n = (len(own_seeds), len(statement.seeds))
     if len(views) == 2:
         first, second = views
         tested = stated_tests.compare_orders(first, second, level, spread=statement.spread, sigma=sigma, n=n)

@@ -7,6 +7,8 @@ small.yaml before the other runs are made, whatever these gained. So gains are n
 
 from __future__ import annotations
 
+import math
+
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.runs.stated_values import RunValues
 from plumbline.results.tables.shared_columns import FACTS, fact_cells, make_table, number_column, text_column
@@ -24,7 +26,7 @@ NOTES = (
     "seeds are added by the noise alone.",
     "Power is that of the stated seeds at the stated target, of one contrast, and in low and high by the ends of σ's "
     "90 % interval. seeds needed: the fewest that give 80 % by σ itself, as the rule has it, not by its upper end: the "
-    "true power is often less (low).",
+    "true power is often less (low). Seeds that are added for this let 3.3 % at most be seen by chance, for 2.5.",
 )
 
 COLUMNS = [
@@ -73,7 +75,7 @@ def _make_row(gain: ContrastGain, frames: RunFrames, study: Study) -> dict[str, 
     word = gain.word or "too few seeds"
     outcomes = [str(frames.runs.loc[key, "outcome"]) for key in keys]
     low = high = needed = None
-    if tested is not None and tested.sigma > 0:
+    if tested is not None and tested.sigma > 0 and not gain.word:  # no seed undoes a run that diverged
         least, most = stated_power.bound_sigma(tested.sigma, tested.df)
         low, high = (compute_t_power(statement, gain.contrast, sigma, len(statement.seeds)) for sigma in (most, least))
         needed = _find_seeds(gain, tested.sigma)
@@ -88,11 +90,11 @@ def _make_row(gain: ContrastGain, frames: RunFrames, study: Study) -> dict[str, 
         "test": Cell(statement.test),
         "sigma": number(None if tested is None else tested.sigma),
         "df": number(None if tested is None else tested.df),
-        "power": number(gain.power),
-        "power_low": number(low, "no spread"),
-        "power_high": number(high, "no spread"),
+        "power": number(math.nan if gain.word else gain.power),
+        "power_low": number(low, gain.word or "no spread"),
+        "power_high": number(high, gain.word or "no spread"),
         "seeds_stated": Cell(len(statement.seeds)),
-        "seeds_needed": number(needed, f"over {MOST_SEEDS}" if low is not None else "no spread"),
+        "seeds_needed": number(needed, f"over {MOST_SEEDS}" if low is not None else gain.word or "no spread"),
         **fact_cells(frames, study, gain.size, keys, outcomes=outcomes, seeds=gain.n),
         "size": Cell(study.scale_label(gain.size)),
     }
