@@ -70,7 +70,7 @@ def test_another_try_makes_a_new_page(mine: str, tmp_path: Path, monkeypatch: py
     own = load_project(mine=mine)
     assert own.mine is not None
     before = own.fingerprints.verdict()
-    entries = ledger_costs.entries(own.mine)
+    entries = ledger_costs.make_entries(own.mine)
     ledger.append(path, entries)
     assert own.fingerprints.verdict() == before
     ledger.append(path, [ledger.LedgerEntry(**{**_fields(entries[0]), "name": "another", "baseline": "other"})])

@@ -21,7 +21,7 @@ from plumbline.stats.welch_and_stouffer import welch
 from plumbline.verdict.comparison_terms import ComparisonTerms
 from plumbline.verdict.evidence import ItemEvidence
 from plumbline.verdict.numbers.item_comparison import judge_items
-from plumbline.verdict.seed_values import CannotBeJudgedError
+from plumbline.verdict.outcome import CannotBeJudgedError
 
 VALUE = st.one_of(st.sampled_from([0.2, 0.1 + 0.2, 1 / 3, -1e-12]), st.floats(-1e150, 1e150, allow_subnormal=False))
 

@@ -17,9 +17,9 @@ from plumbline.stats.noise_floor import noise_floor
 from plumbline.verdict.comparison_terms import ComparisonTerms
 from plumbline.verdict.judge import BaselineComparison, judge, judge_all, judge_goal
 from plumbline.verdict.numbers.sentences import write_sentence
-from plumbline.verdict.outcome import Outcome
+from plumbline.verdict.outcome import CannotBeJudgedError, Outcome
 from plumbline.verdict.power import ComparisonDesign, compute_sigma_interval, count_seeds
-from plumbline.verdict.seed_values import CannotBeJudgedError, Seeds
+from plumbline.verdict.seed_values import Seeds
 
 UP = ComparisonTerms(higher=True)
 

@@ -204,7 +204,7 @@ class ArmsOfStudy(ABC):
         if not outcome or not manifest or outcome.get("run_id") != run.run_id:
             return run.evidence
         evidence = run_evidence(folder, outcome, manifest, run.value)
-        return replace(evidence, seed=str(run.seed), machine=run.fingerprint or None)
+        return replace(evidence, seed=str(run.seed))
 
     def _make_missing_run(self, arm: str, seed: int, began: float, code: int) -> ArmRun:
         """A run that Snakemake did not make: its own crash, or an error that is not its own."""

@@ -227,7 +227,7 @@ class Fingerprints:
         from plumbline.verdict.own_method import decision_accuracy, ledger_costs
 
         ledger_entries = ledger.read(self.configuration.root / self.paths.verdict_ledger)
-        counted = ledger_costs.count_tries(ledger_entries, ledger_costs.entries(self.configuration.mine))
+        counted = ledger_costs.count_tries(ledger_entries, ledger_costs.make_entries(self.configuration.mine))
         files = code_hash.product_files(code_hash.PACKAGE / "operate" / "experiments" / "own_verdict.py")
         labels = {method: self.configuration.mine.study.label(method) for method in self.configuration.mine.compared}
         cited: list[Any] = [

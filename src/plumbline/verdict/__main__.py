@@ -32,8 +32,7 @@ from plumbline.verdict.comparison_terms import ALPHA, LOOP, ComparisonTerms
 from plumbline.verdict.evidence import parse_measures
 from plumbline.verdict.numbers import numbers_verdict
 from plumbline.verdict.numbers.numbers_request import NumbersRequest
-from plumbline.verdict.outcome import Outcome
-from plumbline.verdict.seed_values import CannotBeJudgedError
+from plumbline.verdict.outcome import CannotBeJudgedError, Outcome
 from plumbline.verdict.sources.printed_spreads import SEM, STD, PrintedSpread
 from plumbline.verdict.sources.row_files import ColumnNames
 from plumbline.verdict.sources.run_statuses import parse_status_map

@@ -112,7 +112,6 @@ class RunEvidence:
         started: when it began (ISO 8601, UTC); order: its place in the order in which runs were made, from 0.
         fresh: whether it was made since runs of its arm had looked good.
         seconds, tokens, parameters, memory_bytes: wall time, tokens that it read, size of its model, its peak memory.
-        machine: hash of device, software and data that it was made with.
         remarks: what is to be told of how it ended, though it counts.
         curve: step -> value of the metric, without step 0, where it was evaluated more than once.
         printed_first: the first values that it printed, as printed.
@@ -145,7 +144,6 @@ class RunEvidence:
     tokens: float | None = None
     parameters: float | None = None
     memory_bytes: float | None = None
-    machine: str | None = None
     remarks: tuple[str, ...] | None = None
     curve: Mapping[int, float] | None = None
     printed_first: tuple[str, ...] | None = None
@@ -223,7 +221,7 @@ class Evidence:
         summaries: method -> what is printed of its runs; there are no single values then, and none was lost.
         log: the runs of a search, in the order of time.
         items: task -> item -> value, of one model.
-        files: those that were read; unread: files, methods and rows that were not -> why.
+        files: those that were read.
         without: method without any value -> the lines of its rows; it is none of `methods`.
         statuses: the columns that say how runs ended.
         model: the model's name, with its arguments.
@@ -242,7 +240,6 @@ class Evidence:
     log: Sequence[SearchLogEntry] = ()
     items: Mapping[str, Mapping[str, ItemEvidence]] = field(default_factory=dict)
     files: tuple[Path, ...] = ()
-    unread: Mapping[str, str] = field(default_factory=dict)
     without: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     statuses: tuple[str, ...] | None = None
     model: str | None = None

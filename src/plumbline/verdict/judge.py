@@ -34,11 +34,10 @@ from plumbline.core.errors import PlumblineError, nearest
 from plumbline.stats.welch_and_stouffer import WelchResult, welch, welch_of_summaries
 from plumbline.verdict.comparison_terms import POWER, ComparisonTerms
 from plumbline.verdict.evidence import RunsSummary
-from plumbline.verdict.outcome import Outcome
+from plumbline.verdict.outcome import CannotBeJudgedError, Outcome
 from plumbline.verdict.power import ComparisonDesign, Plan, compute_sigma_interval, count_seeds, upper_tail
 from plumbline.verdict.seed_values import (
     ACCIDENT,
-    CannotBeJudgedError,
     Seeds,
     advise_repeats,
     bound_rounding,

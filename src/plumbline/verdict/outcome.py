@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from plumbline.core.errors import PlumblineError
+
 
 class Outcome(StrEnum):
     """How a verdict on a candidate ends. (A loop must never read a full disk as "discard": errors end with 1.)"""
@@ -42,3 +44,11 @@ _EXIT_CODES = {
     Outcome.CANNOT_BE_JUDGED: 13,
     Outcome.IMPLAUSIBLE: 14,  # a leak must not be kept by an exit code alone
 }
+
+
+class CannotBeJudgedError(PlumblineError):
+    """What was given can be read, but there is nothing to judge by: no noise floor, a baseline that diverged, runs that
+    are not of one thing, or that something else has changed.
+    """
+
+    exit_code = Outcome.CANNOT_BE_JUDGED.exit_code

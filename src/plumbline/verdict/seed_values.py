@@ -13,20 +13,12 @@ from scipy.special import ndtri
 
 from plumbline.core.errors import PlumblineError
 from plumbline.verdict.comparison_terms import LARGEST, SMALLEST, ComparisonTerms
-from plumbline.verdict.outcome import Outcome
+from plumbline.verdict.outcome import CannotBeJudgedError
 
 #: Values that would all be equal more often than this by accident are no evidence that two arms compute the same.
 ACCIDENT = 1e-6
 #: Seed -> value, of one method.
 Seeds = Mapping[str, float]
-
-
-class CannotBeJudgedError(PlumblineError):
-    """What was given can be read, but there is nothing to judge by: no noise floor, a baseline that diverged, or runs
-    that are not of one thing.
-    """
-
-    exit_code = Outcome.CANNOT_BE_JUDGED.exit_code
 
 
 def normalize_seed(text: str) -> str:

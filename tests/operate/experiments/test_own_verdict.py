@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 from pathlib import Path
@@ -292,9 +293,10 @@ def test_the_ledger_section_counts_tries_and_not_lines(tmp_path: Path) -> None:
     case.mine = own_methods_file.load(str(case.file), "demo")
     same = {"kind": "spec", "baseline": "transfer/base/baseline", "test": "pooled t"}
     place = case.root / "verdict/ledger.jsonl"
-    ledger.append(place, [LedgerEntry(name="o/a", fingerprint="a", metric="accuracy", **same)])
+    other, decided = (LedgerEntry(name=f"o/{name}", fingerprint=name, metric="accuracy", **same) for name in "ab")
+    ledger.append(place, [other, dataclasses.replace(decided, verdict="discard")])
     case.write()
-    assert len(ledger.read(place)) == 3, "the announcement is a line"
+    assert len(ledger.read(place)) == 4, "the announcement is a line, and what was decided another"
     facts = "1 try against `transfer/base/baseline` in `validation_loss`", "20 were announced", "`planned_tries:`"
     assert all(fact in section(case) for fact in (*facts, "multiplied by 20", ". 1 more, against "))
     page = case.page.read_text()

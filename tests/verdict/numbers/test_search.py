@@ -15,8 +15,7 @@ from plumbline.verdict.evidence import SearchLogEntry
 from plumbline.verdict.numbers.search import SearchJudgement, judge_search
 from plumbline.verdict.numbers.search_noise import simulate_null_searches
 from plumbline.verdict.numbers.search_verdict import list_limits, write_search_sentence, write_sections
-from plumbline.verdict.outcome import Outcome
-from plumbline.verdict.seed_values import CannotBeJudgedError
+from plumbline.verdict.outcome import CannotBeJudgedError, Outcome
 
 LOG = Path("log.tsv")
 UP = ComparisonTerms(higher=True)

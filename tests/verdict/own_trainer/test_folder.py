@@ -22,14 +22,14 @@ from tests.verdict.own_trainer.trainers import TRAIN, git, make, trainer, write_
 def test_the_baseline_stays_where_head_moves_and_is_held(tmp_path: Path) -> None:
     folder = make(tmp_path / "mine")
     own, repository = Folder(folder), Repository(folder)
-    first = own.baseline(repository)
+    first = own.hold_baseline(repository)
     (folder / "train.py").write_text("# other\n")
     git(folder, "commit", "-q", "--amend", "-am", "rewritten")
     git(folder, "reflog", "expire", "--expire=now", "--all")
     git(folder, "gc", "-q", "--prune=now")
-    assert own.baseline(repository) == first
+    assert own.hold_baseline(repository) == first
     own.move_baseline(repository, repository.candidate(["--lr", "3"], "kept"))
-    assert own.baseline(repository).flags == ("--lr", "3")
+    assert own.hold_baseline(repository).flags == ("--lr", "3")
     assert git(folder, "rev-parse", "refs/plumbline/baseline") == git(folder, "rev-parse", "HEAD")
 
 

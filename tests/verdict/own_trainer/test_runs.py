@@ -22,7 +22,7 @@ import pytest
 from plumbline.core import process_record
 from plumbline.core.errors import PlumblineError
 from plumbline.verdict.decision.experiment import BASELINE, ArmRun
-from plumbline.verdict.own_trainer import fingerprint, processes, run_one
+from plumbline.verdict.own_trainer import processes, run_one, watched_files
 from plumbline.verdict.own_trainer.folder import Folder
 from plumbline.verdict.own_trainer.processes import REPORT, list_carriers
 from plumbline.verdict.own_trainer.requests import read_request, read_result
@@ -113,15 +113,15 @@ def test_what_changes_is_seen_in_as_many_shared_files(tmp_path: Path) -> None:
     for number in range(3):
         (tmp_path / f"data/{number}").mkdir(parents=True)
         (tmp_path / f"data/{number}/tokens").write_text("1 2 3")
-    whole, none = fingerprint.scan([str(tmp_path / "data")]), fingerprint.scan([str(tmp_path / "data")], seconds=0)
+    whole, none = watched_files.scan([str(tmp_path / "data")]), watched_files.scan([str(tmp_path / "data")], seconds=0)
     assert len(whole.files) == 3 and not whole.left and none.left == {str(tmp_path / "data")}
     for name in ("data/0/more", "data/new/deep/file", "data/1/tokens"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("4")
     (tmp_path / "data/2/tokens").unlink()
     changed = ["data/0/more", "data/1/tokens", "data/2/tokens", "data/new/deep/file"]
-    assert fingerprint.list_touched(whole) == [str(tmp_path / name) for name in changed]
-    assert fingerprint.list_touched(none) == []
+    assert watched_files.list_touched(whole) == [str(tmp_path / name) for name in changed]
+    assert watched_files.list_touched(none) == []
 
 
 def test_shared_files_that_are_too_many_to_be_looked_at_are_told(tmp_path: Path) -> None:
@@ -367,7 +367,7 @@ def test_a_second_try_is_refused_with_who_holds_the_folder(tmp_path: Path) -> No
 def test_one_process_makes_a_run(tmp_path: Path) -> None:
     folder = make(tmp_path / "mine")
     arms = trainer(folder, "--gain", "1")
-    request = read_request(arms.request(BASELINE, 42))
+    request = read_request(arms.write_request(BASELINE, 42))
     lock_file = Path(request.result).with_suffix(".lock")
     with open(lock_file, "a") as file:
         fcntl.flock(file, fcntl.LOCK_EX)

@@ -61,7 +61,7 @@ def trainer(
     """The baseline and the working tree with flags, as arms; `candidates`: several by their names, each with flags."""
     file, own = trainer_file.load(folder), Folder(folder)
     repository = Repository(folder, tuple(file.metric.files))
-    arms = {BASELINE: own.baseline(repository)}
+    arms = {BASELINE: own.hold_baseline(repository)}
     for name, options in (candidates or {"candidate": flags}).items():
         arms[name] = repository.candidate(options, "a change")
     tell = [].append if lines is None else lines.append

@@ -119,7 +119,7 @@ class FolderBaseline:
     def arm(self) -> Arm:
         """The arm itself; what HEAD is, until the folder has one."""
         if (self.folder.own / "baseline.json").exists():
-            return self.folder.baseline(self.repository)
+            return self.folder.hold_baseline(self.repository)
         return self.repository.arm("HEAD", label="baseline")
 
     @property

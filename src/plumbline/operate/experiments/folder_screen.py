@@ -52,7 +52,7 @@ def screen(options: argparse.Namespace, root: Path) -> int:
             return carry_out_screen.print_plan(source)
     with baseline.folder.hold(shlex.join(["plumbline", "screen", str(path)])):
         bank = place_of(root).bank()
-        baseline.folder.baseline(baseline.repository)
+        baseline.folder.hold_baseline(baseline.repository)
         measuring_terms.record_fixed(baseline)
         measuring_terms.record_metric(baseline, bank)
         baseline.require_same_machine(bank)

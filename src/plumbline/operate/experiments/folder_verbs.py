@@ -89,7 +89,7 @@ def try_(options: argparse.Namespace, root: Path) -> int:
         return _make_try(options, baseline, place_of(root).bank()).print_plan()
     with Folder(root).hold(shlex.join(["plumbline", "try", "-m", options.message])):
         bank = place_of(root).bank()
-        baseline.folder.baseline(baseline.repository)
+        baseline.folder.hold_baseline(baseline.repository)
         measuring_terms.record_fixed(baseline)
         measuring_terms.record_metric(baseline, bank)
         if (page := baseline.find_page_that_kept(options.message, options.flags)) is not None:
@@ -111,7 +111,7 @@ def _try_at_budgets(options: argparse.Namespace, baseline: FolderBaseline) -> in
     if options.dry_run:
         return _make_budgets(options, baseline, budgets).print_plan()
     with baseline.folder.hold(shlex.join(["plumbline", "try", "--at", options.at, "-m", options.message])):
-        baseline.folder.baseline(baseline.repository)
+        baseline.folder.hold_baseline(baseline.repository)
         measuring_terms.record_fixed(baseline)
         arm_evidence.know_written_files(baseline, place_of(file.folder).bank())
         return carry_out_budgets.try_at_budgets(_make_budgets(options, baseline, budgets))

@@ -98,7 +98,7 @@ def write(request: VerdictInputs) -> str:
         )
     }
     with _append_tries(request) as ledger:
-        corrected = ledger_costs.count_tries(ledger, ledger_costs.entries(mine))
+        corrected = ledger_costs.count_tries(ledger, ledger_costs.make_entries(mine))
         result = own_page.VerdictContents(
             reader=reader,
             comparisons=compare_methods(reader, corrected),
@@ -123,7 +123,7 @@ def compare_methods(reader: FinishedRunReader, corrected: dict[str, int]) -> dic
     """
     return {
         method: reader.compare(
-            method, reader.deciding, tries=corrected.get(ledger_costs.baseline(reader.mine, method), 1)
+            method, reader.deciding, tries=corrected.get(ledger_costs.name_baseline(reader.mine, method), 1)
         )
         for method in reader.mine.against
         if not reader.explain_unjudged(method)
@@ -132,7 +132,7 @@ def compare_methods(reader: FinishedRunReader, corrected: dict[str, int]) -> dic
 
 def _append_tries(request: VerdictInputs) -> AbstractContextManager[Ledger]:
     ledgers.require_continued(request.ledger, request.page)
-    return ledgers.append_provisionally(request.ledger, ledger_costs.entries(request.mine))
+    return ledgers.append_provisionally(request.ledger, ledger_costs.make_entries(request.mine))
 
 
 def _list_own_orders(reader: FinishedRunReader, page: Path) -> list[decision_accuracy.DecisionAccuracy]:

@@ -128,7 +128,7 @@ def _take(file: TrainerFile, folder: Folder, repository: Repository, *, again: b
     """Take the baseline's runs, and print what they show of the noise."""
     baseline, bank = FolderBaseline(file, folder, repository, tell), folder.bank()
     independent_runs.release_dependent(baseline, bank)
-    folder.baseline(repository)
+    folder.hold_baseline(repository)
     measuring_terms.record_fixed(baseline)
     if moved := baseline.move_where_broken(bank):
         tell(moved)
@@ -224,7 +224,7 @@ def _make_first_run(file: TrainerFile, folder: Folder, repository: Repository) -
     """Make the first run, of which no metric is known yet; returns it with the folder that it ran in."""
     baseline = FolderBaseline(file, folder, repository, tell)
     trainer, seed = baseline.trainer(baseline=repository.arm("HEAD", label=BASELINE)), file.decide.first_seed
-    path = trainer.request(BASELINE, seed)
+    path = trainer.write_request(BASELINE, seed)
     request = msgspec.structs.replace(read_request(path), watch=True)
     atomic_write_json(path, msgspec.to_builtins(request))
     command = file.run.command.replace(FLAGS, "").strip()

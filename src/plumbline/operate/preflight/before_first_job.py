@@ -117,4 +117,4 @@ def enter(plan: dry_run.DryRun) -> None:
         from plumbline.verdict import ledger
         from plumbline.verdict.own_method import ledger_costs
 
-        ledger.append(plan.project.root / plan.project.paths.verdict_ledger, ledger_costs.entries(mine))
+        ledger.append(plan.project.root / plan.project.paths.verdict_ledger, ledger_costs.make_entries(mine))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime
 
 from plumbline.verdict.comparability.check_answer import CheckAnswer, holds, not_known, refuse, tell
 from plumbline.verdict.comparability.compared_arms import ComparedArms
@@ -63,7 +62,7 @@ def _find_writers(reader: RunEvidence, arms: ComparedArms) -> Iterator[tuple[str
 
 def _read_times(run: RunEvidence) -> tuple[float, float]:
     """When a run began and ended, in seconds since the epoch; an empty time where that is not known."""
-    if run.started is None or run.seconds is None:
+    began = run.start_time
+    if began is None or run.seconds is None:
         return float("inf"), float("-inf")
-    began = datetime.fromisoformat(run.started).timestamp()
     return began, began + run.seconds

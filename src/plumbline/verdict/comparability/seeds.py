@@ -22,6 +22,7 @@ from plumbline.verdict.comparability.check_answer import CheckAnswer, holds, not
 from plumbline.verdict.comparability.compared_arms import ComparedArms
 from plumbline.verdict.evidence import RunEvidence
 from plumbline.verdict.formatting import join_with_and, quote
+from plumbline.verdict.sources.bounded_reading import count_places
 
 #: First printed values that are compared, and the least digits of the different ones among them.
 FIRST, DIGITS = 5, 10
@@ -142,9 +143,4 @@ def find_unit(values: Iterable[float]) -> float:
 def _find_unit_of(value: float) -> float:
     share = Fraction(value).limit_denominator(MOST_ITEMS)
     is_share = abs(float(share) - value) <= 1e-12 * abs(value)
-    return 1 / share.denominator if is_share else 10.0 ** -_count_decimals(value)
-
-
-def _count_decimals(value: float) -> int:
-    mantissa, _, exponent = repr(value).partition("e")
-    return len(mantissa.partition(".")[2]) - int(exponent or 0)
+    return 1 / share.denominator if is_share else 10.0 ** -count_places(repr(value))

@@ -20,7 +20,7 @@ from plumbline.core.append_only_log import AppendOnlyLog, BrokenLogError, LogCon
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import make_folder
 from plumbline.verdict.decision.experiment import CRASHED, FINISHED, TIMEOUT, ArmRun
-from plumbline.verdict.outcome import Outcome
+from plumbline.verdict.outcome import CannotBeJudgedError
 
 #: The form of a record; a reader refuses any other one.
 SCHEMA = 2
@@ -28,12 +28,6 @@ SCHEMA = 2
 TRIED_AGAIN = (CRASHED, TIMEOUT)
 #: A run is for the bank and its candidates, or for a claim, whose seeds are fresh.
 LOOP, CLAIM = "loop", "claim"
-
-
-class ForeignRunsError(PlumblineError):
-    """Something else than Plumbline wrote into a bank, so that nothing can be judged by what stands there."""
-
-    exit_code = Outcome.CANNOT_BE_JUDGED.exit_code
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -63,7 +57,7 @@ class Bank:
         """Read it.
 
         Raises:
-            ForeignRunsError: it is not as Plumbline left it.
+            CannotBeJudgedError: it is not as Plumbline left it.
         """
         self.path = path
         self._log = _open_log(path)
@@ -119,7 +113,7 @@ class Bank:
         """Write a run down, and wait until it is on the disk.
 
         Raises:
-            ForeignRunsError: the bank is not as this process left it.
+            CannotBeJudgedError: the bank is not as this process left it.
             PlumblineError: the disk is full or fails.
         """
         banked = BankedRun(
@@ -151,7 +145,7 @@ def read_runs(path: Path) -> list[BankedRun]:
     """Read the runs of a bank for who only looks: nothing is written, and a torn last line stays where it is.
 
     Raises:
-        ForeignRunsError: it is not as Plumbline left it.
+        CannotBeJudgedError: it is not as Plumbline left it.
     """
     if not path.exists():
         return []
@@ -166,8 +160,8 @@ def _open_log(path: Path) -> AppendOnlyLog:
     return AppendOnlyLog(path=path, noun="bank", remedy="free its place and repeat", require=_parse_run)
 
 
-def _describe_foreign(problem: str) -> ForeignRunsError:
-    return ForeignRunsError(
+def _describe_foreign(problem: str) -> CannotBeJudgedError:
+    return CannotBeJudgedError(
         f"nothing can be judged by the runs that are kept: {problem}. Where a trainer wrote to it, take that out "
         "of its code first: runs do not write below Plumbline's own folder"
     )

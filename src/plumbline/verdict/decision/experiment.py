@@ -83,7 +83,6 @@ class ArmRun:
             word=self.why or ("" if self.outcome == FINISHED else self.outcome),
             seed=str(self.seed),
             seconds=self.seconds,
-            machine=self.fingerprint or None,
             remarks=tuple(self.remarks),
             others=self.others,
         )

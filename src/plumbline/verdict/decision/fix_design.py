@@ -50,13 +50,13 @@ def fix_design(question: ExperimentQuestion, trainer: Trainer, bank: Bank) -> tu
     ]
     sentinels = frozenset(run.seed for run in baseline_runs if run.sentinel)
     if question.plan == "paired":
-        seeds = list(islice(_count_unused_seeds(question.first_seed + 2 * APART, set()), question.most))
+        seeds = list(islice(_walk_unused_seeds(question.first_seed + 2 * APART, set()), question.most))
         theirs, size = seeds, 0
     else:
         start = question.first_seed + APART
         own_seeds = {run.seed for run in bank.list_runs(trainer.group, own) if run.seed >= start}
         theirs = _find_baseline_seeds(bank, trainer.group, own, own_seeds)
-        later = _count_unused_seeds(question.first_seed, bank.list_seeds(trainer.group))
+        later = _walk_unused_seeds(question.first_seed, bank.list_seeds(trainer.group))
         after_it = sorted(run.seed for run in baseline_runs if run.seed not in theirs) if theirs else []
         if not theirs:
             theirs = [run.seed for run in baseline_runs]
@@ -68,7 +68,7 @@ def fix_design(question: ExperimentQuestion, trainer: Trainer, bank: Bank) -> tu
         size = len(theirs)
         if question.plan == "interleaved":
             theirs += islice(chain(after_it, later), question.most - 1)
-        more = _count_unused_seeds(
+        more = _walk_unused_seeds(
             start + BLOCK * _count_earlier_candidates(bank, trainer.group, base, own), {*theirs, *own_seeds}
         )
         seeds = sorted(own_seeds - {*theirs} | {*islice(more, max(0, question.most - len(own_seeds)))})[: question.most]
@@ -98,7 +98,7 @@ def fix_claim(question: ExperimentQuestion, trainer: Trainer, bank: Bank) -> tup
     base, own = trainer.method(BASELINE), trainer.method(question.candidate)
     role = f"{CLAIM}:{own}"
     theirs, ours = ([run.seed for run in bank.list_runs(trainer.group, name, role)] for name in (base, own))
-    fresh = _count_unused_seeds(
+    fresh = _walk_unused_seeds(
         question.first_seed + 3 * APART, bank.list_seeds(trainer.group, except_role=role) | {*theirs, *ours}
     )
     runs = max(CLAIM_RUNS, question.bank) if question.as_good_as else CLAIM_RUNS
@@ -142,7 +142,7 @@ def _find_baseline_seeds(bank: Bank, group: str, own: str, seeds: set[int]) -> l
     return list(next(beside, ()))
 
 
-def _count_unused_seeds(start: int, used: set[int]) -> Iterator[int]:
+def _walk_unused_seeds(start: int, used: set[int]) -> Iterator[int]:
     return (seed for seed in count(start) if seed not in used)
 
 

@@ -18,8 +18,7 @@ from plumbline.verdict.evidence import Evidence, RunEvidence
 from plumbline.verdict.gate.examined_records import ExaminedRecord
 from plumbline.verdict.gate.rules import Rules
 from plumbline.verdict.judge import BaselineComparison, judge, judge_goal
-from plumbline.verdict.outcome import Outcome
-from plumbline.verdict.seed_values import CannotBeJudgedError
+from plumbline.verdict.outcome import CannotBeJudgedError, Outcome
 
 #: Nothing is known of the noise.
 UNKNOWN = SigmaEstimate(0.0, 0.0)

@@ -21,9 +21,8 @@ from plumbline.core.errors import PlumblineError
 from plumbline.stats.sample_spread import sample_deviation
 from plumbline.verdict.comparison_terms import POWER, ComparisonTerms
 from plumbline.verdict.evidence import ItemEvidence
-from plumbline.verdict.outcome import Outcome
+from plumbline.verdict.outcome import CannotBeJudgedError, Outcome
 from plumbline.verdict.power import ComparisonDesign, count_seeds, upper_tail
-from plumbline.verdict.seed_values import CannotBeJudgedError
 
 #: task -> item -> value, of one model.
 Items = Mapping[str, Mapping[str, ItemEvidence]]

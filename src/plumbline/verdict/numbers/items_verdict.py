@@ -18,8 +18,7 @@ from plumbline.verdict.ledger import Ledger, LedgerEntry
 from plumbline.verdict.numbers.item_comparison import ItemComparison, judge_items
 from plumbline.verdict.numbers.numbers_request import Draft, NumbersRequest, VerdictTexts, to_json_value, write_texts
 from plumbline.verdict.numbers.sentences import describe_direction, write_p
-from plumbline.verdict.outcome import Outcome
-from plumbline.verdict.seed_values import CannotBeJudgedError
+from plumbline.verdict.outcome import CannotBeJudgedError, Outcome
 from plumbline.verdict.sources.lm_eval_items import read_model
 
 

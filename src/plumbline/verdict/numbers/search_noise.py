@@ -14,7 +14,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.formats import format_count
 from plumbline.verdict.comparison_terms import ComparisonTerms
 from plumbline.verdict.evidence import KEEP, SearchLogEntry
-from plumbline.verdict.seed_values import CannotBeJudgedError
+from plumbline.verdict.outcome import CannotBeJudgedError
 
 #: The runs of a log by what was run: (commit, description) -> runs, in the order of time.
 Groups = dict[tuple[str, str], list[SearchLogEntry]]

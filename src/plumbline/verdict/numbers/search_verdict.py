@@ -33,8 +33,7 @@ from plumbline.verdict.numbers.score_table_page import format_sigma_interval
 from plumbline.verdict.numbers.search import KeptChange, SearchJudgement, judge_search
 from plumbline.verdict.numbers.search_noise import WORLDS
 from plumbline.verdict.numbers.sentences import describe_direction, write_p, write_sentence
-from plumbline.verdict.outcome import Outcome
-from plumbline.verdict.seed_values import CannotBeJudgedError
+from plumbline.verdict.outcome import CannotBeJudgedError, Outcome
 
 #: What of a search's verdict hangs on normal tails, as benchmarks/numbers_verdict_rates.md measured it.
 TAILS = (

@@ -204,7 +204,7 @@ def write_headline(
     """Write the page's first sentence: the verdict on one method, or how many methods got which.
 
     Args:
-        comparisons: the methods that were.
+        comparisons: the methods that were judged.
         baseline: what they were compared with.
         metric: its name.
         lost: a sentence for each method that crashed or diverged, or cannot be judged.

@@ -14,9 +14,8 @@ from plumbline.core.errors import PlumblineError
 from plumbline.verdict.comparison_terms import LARGEST, SMALLEST, ComparisonTerms
 from plumbline.verdict.evidence import RunsSummary, pool_summaries
 from plumbline.verdict.judge import BaselineComparison, build_comparison, choose_outcome
-from plumbline.verdict.outcome import Outcome
+from plumbline.verdict.outcome import CannotBeJudgedError, Outcome
 from plumbline.verdict.power import upper_tail
-from plumbline.verdict.seed_values import CannotBeJudgedError
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

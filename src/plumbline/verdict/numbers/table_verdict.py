@@ -31,11 +31,11 @@ from plumbline.verdict.numbers.numbers_request import (
 from plumbline.verdict.numbers.score_table_page import list_limits, write_sections
 from plumbline.verdict.numbers.sentences import write_headline, write_lost_sentence, write_sentence
 from plumbline.verdict.numbers.summary_comparison import judge_summaries
-from plumbline.verdict.outcome import Outcome
+from plumbline.verdict.outcome import CannotBeJudgedError, Outcome
 from plumbline.verdict.page import write_list
 from plumbline.verdict.picture import DecisionPicture
 from plumbline.verdict.runs_picture import picture_runs
-from plumbline.verdict.seed_values import CannotBeJudgedError, describe_seed
+from plumbline.verdict.seed_values import describe_seed
 from plumbline.verdict.sources.row_files import name_lines
 
 #: What the methods of a chain are compared with, in a page's words.

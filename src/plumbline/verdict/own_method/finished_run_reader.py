@@ -196,7 +196,7 @@ class FinishedRunReader:
         ours, theirs = (self.values(metric, scale, side) for side in (method, self.mine.against[method]))
         if not ours or not theirs:
             raise PlumblineError(f"{method}: no finished run has {metric.label}")
-        terms = ledger_costs.terms(self.mine, higher=metric.higher)
+        terms = ledger_costs.make_terms(self.mine, higher=metric.higher)
         if metric.name != self.deciding.name:  # the gain that is requested is in the deciding metric's units
             terms = dataclasses.replace(terms, minimum_gain=0.0)
         return judge(method, ours, theirs, terms, tries=tries)

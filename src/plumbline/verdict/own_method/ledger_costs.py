@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from plumbline.specs.own_methods_file import OwnMethodsFile
 
 
-def terms(mine: OwnMethodsFile, *, higher: bool) -> ComparisonTerms:
+def make_terms(mine: OwnMethodsFile, *, higher: bool) -> ComparisonTerms:
     """State the terms of the comparison that a user's own file asks for.
 
     `higher`: whether the metric is better higher.
@@ -23,12 +23,12 @@ def terms(mine: OwnMethodsFile, *, higher: bool) -> ComparisonTerms:
     return ComparisonTerms(higher=higher, **{key: settings[key] for key in keys})
 
 
-def baseline(mine: OwnMethodsFile, method: str) -> str:
+def name_baseline(mine: OwnMethodsFile, method: str) -> str:
     """Name a method's baseline as the ledger has it: ``study/scale/method``."""
     return mine.runs(mine.scale, mine.against[method])[0].key.rpartition("/")[0]
 
 
-def entries(mine: OwnMethodsFile) -> list[LedgerEntry]:
+def make_entries(mine: OwnMethodsFile) -> list[LedgerEntry]:
     """Make a ledger entry for each method of the file: its specs with all seeds, its baseline's, and how the metric is
     read.
 
@@ -42,9 +42,9 @@ def entries(mine: OwnMethodsFile) -> list[LedgerEntry]:
                 kind="spec",
                 name=f"{mine.name}/{method}",
                 fingerprint=ledgers.fingerprint([*ids, mine.asked["last"]]),
-                baseline=baseline(mine, method),
+                baseline=name_baseline(mine, method),
                 metric=mine.asked["decides"],
-                test=terms(mine, higher=True).test,
+                test=make_terms(mine, higher=True).test,
                 planned_tries=mine.asked["planned_tries"],
             )
         )

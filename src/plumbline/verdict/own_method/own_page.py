@@ -149,7 +149,7 @@ def _describe_tries(result: VerdictContents) -> dict[str, str]:
     """The tries against each baseline, as it is shown, and where they stand."""
     mine, metric = result.reader.mine, result.reader.deciding.name
     return {
-        baseline: ledgers.describe_tries(result.ledger, ledger_costs.baseline(mine, method), metric)
+        baseline: ledgers.describe_tries(result.ledger, ledger_costs.name_baseline(mine, method), metric)
         for method, baseline in mine.against.items()
     }
 
@@ -221,7 +221,7 @@ def _write_ledger(result: VerdictContents) -> str:
             f"page's among them{more}: every p is multiplied by {count}."
         )
     ours = sum(result.ledger.count_tries_made(baseline, metric) for baseline in result.tries)
-    if other := len({entry.identity for entry in result.ledger.entries}) - ours:
+    if other := len({entry.identity for entry in result.ledger.entries if entry.is_try}) - ours:
         sentences.append(f"{other} more, against other baselines or in other metrics, are not counted here.")
     again = f"Asked for again (`{_write_command(mine)}`), the page is rebuilt when there are new tries."
     return "\n\n".join([" ".join([*sentences, again]), ledgers.write_statement(result.ledger, result.page.parent)])

@@ -17,6 +17,7 @@ from plumbline.core.files import atomic_write_json, canonical_json, read_json, s
 from plumbline.core.formats import format_count
 from plumbline.verdict.decision.experiment import BASELINE, CRASHED, FINISHED, TIMEOUT, ArmRun
 from plumbline.verdict.evidence import RunEvidence
+from plumbline.verdict.outcome import CannotBeJudgedError
 from plumbline.verdict.own_trainer import fingerprint, first_values, run_end, written_files
 from plumbline.verdict.own_trainer.fixed_files import list_fixed
 from plumbline.verdict.own_trainer.folder import Folder
@@ -150,7 +151,7 @@ class CommandTrainer:
         for arm, number in requests:
             result = self._find_finished(arm, number)
             if result is None:
-                todo[self.request(arm, number)] = (arm, number)
+                todo[self.write_request(arm, number)] = (arm, number)
             elif arm == BASELINE:
                 yield self._make_arm_run(arm, result)
             else:
@@ -240,7 +241,7 @@ class CommandTrainer:
         values_by_key = ((key, list(dict.fromkeys(prints.get(key, "none") for prints in parts))) for key in keys)
         return [f"{key}: {', '.join(values)}" for key, values in values_by_key if len(values) > 1]
 
-    def request(self, arm: str, number: int) -> Path:
+    def write_request(self, arm: str, number: int) -> Path:
         """Write the request of a run, with the copy that it is made in."""
         chosen, run, run_id = self.arms[arm], self.file.run, self.run_id(arm, number)
         flags, variables = (self.budget.flags, self.budget.variables) if self.budget else ((), {})
@@ -310,7 +311,7 @@ class CommandTrainer:
             self.tell(f"mind: seed {result.seed} of {self.arms[arm].words or arm}: {remark}")
         if (broken := self._explain_no_effect(arm, result)) or result.exit_code in NO_COMMAND:
             if not self._others_vary(arm):  # what the baseline can, a candidate that cannot has undone
-                error = first_values.SeedWithoutEffectError if broken else PlumblineError
+                error = CannotBeJudgedError if broken else PlumblineError
                 raise error(f"{self.file.path}: {broken or f'run.command: {why}'}")
             outcome, why = CRASHED, broken or why
         if outcome == FINISHED and (value is None or not math.isfinite(value)):

@@ -1,8 +1,4 @@
-"""Describes on what a run was made, across which means do not go: machine, data, versions; and what it changed of that.
-
-The host stands next to it. The folders that all runs share are the user's own, and can be written to: what changes in
-them while a run runs is noticed.
-"""
+"""Describes on what a run was made, across which means do not go: machine, data, versions."""
 
 from __future__ import annotations
 
@@ -11,10 +7,7 @@ import hashlib
 import os
 import platform
 import subprocess
-import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +17,6 @@ from plumbline.core.files import canonical_json, read_json, sha256_text
 
 #: Larger files are known by their size and by so many bytes of their begin and their end.
 _SAMPLE = 2**25
-#: Seconds that a look before a run may take. Of more files than it comes to, the others are not looked at.
-LOOK_SECONDS = 3.0
-#: What Python writes wherever it imports.
-_CACHES = ("__pycache__",)
-_Stamp = tuple[int, int, int]
 #: What reports list.
 LISTED = ("borrowed", "seeded", "left_alone", "opened", "written")
 
@@ -96,71 +84,6 @@ def _hash_content(path: Path) -> str:
             raise
         raise PlumblineError(f"plumbline.toml: run.data: {path} is a link to itself; take it out") from None
     return digest.hexdigest()
-
-
-@dataclass(frozen=True, kw_only=True)
-class Look:
-    """The shared files as they were at one time.
-
-    Attributes:
-        files: size, time and inode of each file, by its path.
-        folders: those whose every file was checked.
-        left: those that it did not come to.
-    """
-
-    files: dict[str, _Stamp] = field(default_factory=dict)
-    folders: set[str] = field(default_factory=set)
-    left: set[str] = field(default_factory=set)
-
-
-def scan(shared: Sequence[str], seconds: float = LOOK_SECONDS) -> Look:
-    """List the files that are shared, folder by folder, as far as the time goes."""
-    until, open_ = time.monotonic() + seconds, list(reversed(shared))
-    looked = Look()
-    while open_:
-        if time.monotonic() > until:
-            return Look(files=looked.files, folders=looked.folders, left=set(open_))
-        path = open_.pop()
-        if os.path.isdir(path):
-            files, folders = _list_folder(path)
-            looked.files.update(_read_stamps(files))
-            looked.folders.add(path)
-            open_ += reversed(folders)
-        else:
-            looked.files.update(_read_stamps([path]))
-    return looked
-
-
-def list_touched(before: Look) -> list[str]:
-    """The files that differ from `before`, new ones and those that are gone among them, in what it listed."""
-    now: dict[str, _Stamp] = {}
-    listed = before.folders | before.left
-    for folder in before.folders:
-        files, folders = _list_folder(folder)
-        now.update(_read_stamps(files))
-        now.update(scan([new for new in folders if new not in listed]).files)
-    now.update(_read_stamps(path for path in before.files if path not in now))
-    return sorted(path for path in before.files.keys() | now.keys() if before.files.get(path) != now.get(path))
-
-
-def _list_folder(folder: str) -> tuple[list[str], list[str]]:
-    """The files and the folders in a folder; links to folders are neither, as `os.walk` has it."""
-    files: list[str] = []
-    folders: list[str] = []
-    with suppress(OSError), os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.is_dir(follow_symlinks=False):
-                folders += [] if entry.name in _CACHES else [entry.path]
-            elif not entry.is_dir():
-                files.append(entry.path)
-    return files, sorted(folders)
-
-
-def _read_stamps(paths: Sequence[str] | Iterator[str]) -> Iterator[tuple[str, _Stamp]]:
-    for path in paths:
-        with suppress(OSError):  # it was there a moment ago, or is a link to nothing
-            there = os.stat(path)
-            yield path, (there.st_size, there.st_mtime_ns, there.st_ino)
 
 
 def read_reports(folder: Path) -> dict[str, Any]:

@@ -15,7 +15,6 @@ from typing import Any
 
 from plumbline.core.errors import PlumblineError
 from plumbline.core.escape_sequences import LINE_END, decode
-from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.own_trainer import metric
 from plumbline.verdict.own_trainer.requests import Result
 from plumbline.verdict.own_trainer.trainer_file import INJECT, MetricPart
@@ -123,12 +122,6 @@ def _read_rows(part: MetricPart, folder: Path) -> Iterator[tuple[str, str]]:
 def _find_losses(row: Any) -> list[str]:
     """The losses of a row of JSON, by the names that they have in a log too."""
     return [each[2] for each in NAMED_VALUE.finditer(json.dumps(row))] if isinstance(row, dict) else []
-
-
-class SeedWithoutEffectError(PlumblineError):
-    """The trainer's seed has no effect, so that its runs are no draws of which a spread could be known."""
-
-    exit_code = Outcome.CANNOT_BE_JUDGED.exit_code
 
 
 def explain_no_effect(way: str, result: Result, results: Mapping[int, Result]) -> str:

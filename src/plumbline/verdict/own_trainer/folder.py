@@ -133,8 +133,8 @@ class Folder:
         """Whether something was tried here: candidates have a baseline from then on."""
         return (self.own / "baseline.json").exists()
 
-    def baseline(self, repository: Repository) -> Arm:
-        """The arm that candidates are compared with: at first what HEAD is, and held from then on."""
+    def hold_baseline(self, repository: Repository) -> Arm:
+        """Return the arm that candidates are compared with: at first what HEAD is, and held from then on."""
         record = read_json(self.own / "baseline.json")
         if record is None:
             arm = repository.arm("HEAD", label="baseline")

@@ -94,7 +94,7 @@ class _Run:
         self.late = False
         self.adopts = adopt_orphans()
         self.code_before: int | str | None = None
-        self.before = fingerprint.Look()
+        self.before = watched_files.Look()
         self.touched: list[str] = []
         self.changed_fixed: list[str] = []
         self.changed_records: list[str] = []
@@ -172,7 +172,7 @@ class _Run:
             raise _NotOfTheArm(f"its copy is gone ({request.folder})")
         for stale in request.metric.files:  # what the commit has of them is not of this run
             Path(request.folder, stale).unlink(missing_ok=True)
-        self.before = fingerprint.scan(request.shared)
+        self.before = watched_files.scan(request.shared)
         self.began = time.time()
         own, copy = Path(request.result).parent.parent, Path(request.copy)
         fixed, records = watched_files.hash_files(copy, request.fixed), watched_files.read_stamps(own)
@@ -194,7 +194,7 @@ class _Run:
         self.left_running = process_ends.list_running(self.reports)
         seconds = time.monotonic() - began
         end(self._mark, 0.0, process.pid)  # what it left behind holds the device
-        self.touched = fingerprint.list_touched(self.before)
+        self.touched = watched_files.list_touched(self.before)
         self.changed_fixed = watched_files.list_differing(fixed, watched_files.hash_files(copy, request.fixed))
         self.changed_records = watched_files.list_differing(records, watched_files.read_stamps(own))
         self._keep_file()

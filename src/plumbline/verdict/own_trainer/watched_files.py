@@ -1,6 +1,7 @@
-"""Watches files while a run runs: those that measure, Plumbline's own records, and what is outside of the run's copy.
+"""Watches files while a run runs: those that measure, Plumbline's own records, the folders that all runs share, and
+what else is outside of the run's copy.
 
-Of the first two, whether the run changes them; of those that measure, which programs of it read them; of the last,
+Of the first three, whether the run changes them; of those that measure, which programs of it read them; of the last,
 which it read and wrote, by the notes of its Python processes (`child/plumbline_fixed.py`, `plumbline_outside.py`).
 """
 
@@ -8,8 +9,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from msgspec import Struct
@@ -18,6 +21,11 @@ from plumbline.verdict.own_trainer.fingerprint import hash_data
 
 #: By how many seconds the clock of a file system may lag.
 LAG = 0.02
+#: Seconds that a look before a run may take. Of more files than it comes to, the others are not looked at.
+LOOK_SECONDS = 3.0
+#: What Python writes wherever it imports.
+_CACHES = ("__pycache__",)
+_Stamp = tuple[int, int, int]
 
 #: In the folder of reports, the list of what the child notes (`child/plumbline_fixed.py`), and how its notes end.
 _LIST = "measures"
@@ -28,7 +36,7 @@ def hash_files(copy: Path, names: Sequence[str]) -> dict[str, str]:
     return {name: hash_data(copy, [name]) for name in names}
 
 
-def read_stamps(own: Path) -> dict[str, tuple[int, int, int]]:
+def read_stamps(own: Path) -> dict[str, _Stamp]:
     """Read size, time and inode of the records in Plumbline's folder, but for those that grow with runs."""
     paths = [*(own / name for name in ("decisions.jsonl", "session.json", "baseline.json")), *own.glob("pages/*.json")]
     stamps = {}
@@ -42,6 +50,71 @@ def read_stamps(own: Path) -> dict[str, tuple[int, int, int]]:
 def list_differing(before: Mapping[str, object], after: Mapping[str, object]) -> list[str]:
     """List the names of what differs, what has come and what has gone."""
     return sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Look:
+    """The shared files as they were at one time.
+
+    Attributes:
+        files: size, time and inode of each file, by its path.
+        folders: those whose every file was checked.
+        left: those that it did not come to.
+    """
+
+    files: dict[str, _Stamp] = field(default_factory=dict)
+    folders: set[str] = field(default_factory=set)
+    left: set[str] = field(default_factory=set)
+
+
+def scan(shared: Sequence[str], seconds: float = LOOK_SECONDS) -> Look:
+    """List the files that are shared, folder by folder, as far as the time goes."""
+    until, open_ = time.monotonic() + seconds, list(reversed(shared))
+    looked = Look()
+    while open_:
+        if time.monotonic() > until:
+            return Look(files=looked.files, folders=looked.folders, left=set(open_))
+        path = open_.pop()
+        if os.path.isdir(path):
+            files, folders = _list_folder(path)
+            looked.files.update(_read_stamps(files))
+            looked.folders.add(path)
+            open_ += reversed(folders)
+        else:
+            looked.files.update(_read_stamps([path]))
+    return looked
+
+
+def list_touched(before: Look) -> list[str]:
+    """The files that differ from `before`, new ones and those that are gone among them, in what it listed."""
+    now: dict[str, _Stamp] = {}
+    listed = before.folders | before.left
+    for folder in before.folders:
+        files, folders = _list_folder(folder)
+        now.update(_read_stamps(files))
+        now.update(scan([new for new in folders if new not in listed]).files)
+    now.update(_read_stamps(path for path in before.files if path not in now))
+    return list_differing(before.files, now)
+
+
+def _list_folder(folder: str) -> tuple[list[str], list[str]]:
+    """The files and the folders in a folder; links to folders are neither, as `os.walk` has it."""
+    files: list[str] = []
+    folders: list[str] = []
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                folders += [] if entry.name in _CACHES else [entry.path]
+            elif not entry.is_dir():
+                files.append(entry.path)
+    return files, sorted(folders)
+
+
+def _read_stamps(paths: Sequence[str] | Iterator[str]) -> Iterator[tuple[str, _Stamp]]:
+    for path in paths:
+        with suppress(OSError):  # it was there a moment ago, or is a link to nothing
+            there = os.stat(path)
+            yield path, (there.st_size, there.st_mtime_ns, there.st_ino)
 
 
 def ask_for_readers(reports: Path, names: Sequence[str]) -> None:

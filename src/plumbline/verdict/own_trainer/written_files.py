@@ -8,20 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_json, read_json
 from plumbline.verdict.formatting import name_some
-from plumbline.verdict.outcome import Outcome
+from plumbline.verdict.outcome import CannotBeJudgedError
 from plumbline.verdict.own_trainer.git_call import git
 
 #: The most names that are kept; a run that writes more of them writes what git should ignore.
 MOST = 10_000
-
-
-class StateInArmError(PlumblineError):
-    """An arm holds what a run left, from which its own runs go on."""
-
-    exit_code = Outcome.CANNOT_BE_JUDGED.exit_code
 
 
 def read(own: Path) -> set[str]:
@@ -48,12 +41,12 @@ def refuse_state(own: Path, copy: Path, untracked: Iterable[str], arm: str) -> N
     """Refuse an arm whose run changed an untracked file that the arm was made with, and leave it out from then on.
 
     Raises:
-        StateInArmError: there is one.
+        CannotBeJudgedError: there is one.
     """
     listed = git(copy, "ls-files", "-z", "--modified", "--full-name", "--", ":/", check=False)
     if state := sorted(set(filter(None, listed.stdout.split("\0"))) & set(untracked)):
         atomic_write_json(_place(own), {"files": sorted(read(own) | set(state))[:MOST]})
-        raise StateInArmError(
+        raise CannotBeJudgedError(
             f"{arm} was made with {name_some(state)}, which git does not track and its run writes: a run by hand has "
             "left it, and it is no source. It is left out from now on: repeat the command (if it is source, git add it)"
         )

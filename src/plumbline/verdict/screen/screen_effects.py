@@ -121,11 +121,6 @@ class ScreenEffects:
     trend_p: float
     runs: int
 
-    @property
-    def chosen(self) -> dict[str, str]:
-        """The level of each factor whose baseline level is left."""
-        return dict(effect.level for effect in self.effects if effect.chosen)
-
 
 def estimate_effects(
     design: ScreenDesign,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -23,14 +22,15 @@ from plumbline.verdict.comparability import every_check
 from plumbline.verdict.formatting import format_freedom, format_p, format_value, quote, write_grid
 from plumbline.verdict.page import VerdictPage, escape_tags, print_in_terminal, write_list
 from plumbline.verdict.picture import PicturedGain
-from plumbline.verdict.screen.screen_course import DESIGN, FRESH, LEFT_OUT, ScreenDecision
+from plumbline.verdict.screen.screen_course import ScreenDecision
 from plumbline.verdict.screen.screen_design import WITH, Level, name_level
 from plumbline.verdict.screen.screen_effects import INTERVAL, Effect, ScreenEffects
 from plumbline.verdict.screen.screen_plan import describe_rule, write_design
+from plumbline.verdict.screen.screen_runs import DESIGN, FRESH, LEFT_OUT
 from plumbline.verdict.screen.screen_terms import ScreenTerms
 from plumbline.verdict.screen_picture import MOST, ScreenPicture
 
-#: Effects that a terminal lists.
+#: Effects that a terminal lists, and those beyond that are chosen.
 MOST_PRINTED = 12
 LIMITS = (
     "An effect is an average over the levels of all others. Where two gain together more, or less, than their sum, "
@@ -338,8 +338,10 @@ def print_decision(decision: ScreenDecision, page: str, *, file: TextIO | None =
 
     parts = list[Table | Text]()
     if decision.effects is not None:
-        shown = _choose_printed(_sort_effects(decision.effects))
-        table = Table("effect", "gain", "90 % interval", "p of no gain", "", box=box.SIMPLE_HEAD, pad_edge=False)
+        ordered = _sort_effects(decision.effects)
+        shown = [each for place, each in enumerate(ordered) if each.chosen or place < MOST_PRINTED]
+        heads = ("effect", "gain", f"{format_percent(INTERVAL)} interval", "p of no gain", "")
+        table = Table(*heads, box=box.SIMPLE_HEAD, pad_edge=False)
         for each in shown:
             gain, ends, p, _, _ = _format_effect(each)
             table.add_row(Text(visible(_label(each.level))), gain, ends, p, "chosen" if each.chosen else "")
@@ -349,9 +351,3 @@ def print_decision(decision: ScreenDecision, page: str, *, file: TextIO | None =
     notes = dict.fromkeys([*decision.notes, *list_told(decision)])
     print_in_terminal(parts, notes, decision.sentence, [describe_cost(decision)], file=file, width=100)
     print(page, file=file, flush=True)
-
-
-def _choose_printed(effects: Sequence[Effect]) -> list[Effect]:
-    """The chosen ones and the best, up to `MOST_PRINTED`, in their order."""
-    best = [each for place, each in enumerate(effects) if each.chosen or place < MOST_PRINTED]
-    return best

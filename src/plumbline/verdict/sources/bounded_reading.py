@@ -91,6 +91,12 @@ def count_decimals(text: str) -> int:
     return min(len(text.partition(".")[2]), DECIMALS) if re.fullmatch(r"[-+]?\d*\.\d*", text) else 0
 
 
+def count_places(number: str) -> int:
+    """Count the places behind the point of a printed number: 1 of ``55.2``, 3 of ``1.2e-2``, -3 of ``5e3``."""
+    digits, _, power = number.lower().partition("e")
+    return len(digits.partition(".")[2]) - int(power or 0)
+
+
 def read_text(path: Path) -> str:
     """Read a file as text, whatever bytes it holds.
 

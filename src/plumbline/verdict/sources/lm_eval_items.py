@@ -18,7 +18,7 @@ from plumbline.core.files import refuse_repeated_keys, sha256_text
 from plumbline.core.foreign_rows import read_ordinary_text
 from plumbline.verdict.evidence import Evidence, ItemEvidence
 from plumbline.verdict.formatting import join_with_and, quote
-from plumbline.verdict.seed_values import CannotBeJudgedError
+from plumbline.verdict.outcome import CannotBeJudgedError
 from plumbline.verdict.sources.row_files import MOST_BYTES
 
 DATE = r"\d{4}-\d\d-\d\dT[\d.:\-]+"
@@ -82,7 +82,6 @@ def read_model(folder: Path, metric: str) -> Evidence:
         metric=metric,
         items=items,
         files=(*(paths[0] for paths in files.values()), *results),
-        unread={str(path): "a newer file of the task counts" for paths in files.values() for path in paths[1:]},
         model=model or None,
         asked=settings,
         dates=len(dates),

@@ -136,12 +136,12 @@ def _normalize(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "_", name.rpartition(".")[2].lower()).strip("_")
 
 
-def read_start(cells: Mapping[str, Any], *, without: frozenset[str] = frozenset()) -> dict[str, str]:
+def read_start(cells: Mapping[str, Any]) -> dict[str, str]:
     """Read when a run was made, as the field `started` of `RunEvidence` (ISO 8601, UTC); empty where it is not known.
 
     A day without a time is no moment: several runs share it.
     """
-    by_name = {_normalize(name): value for name, value in cells.items() if name not in without}
+    by_name = {_normalize(name): value for name, value in cells.items()}
     for name in _MOMENTS:
         if (moment := _read_moment(by_name.get(name))) is not None:
             return {"started": moment.astimezone(UTC).isoformat()}

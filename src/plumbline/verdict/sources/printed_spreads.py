@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from plumbline.core.errors import PlumblineError
 from plumbline.verdict.evidence import Evidence, RunsSummary
 from plumbline.verdict.formatting import quote
+from plumbline.verdict.sources.bounded_reading import count_places
 from plumbline.verdict.sources.row_files import ColumnNames, FileRow, FileRows
 
 #: What a spread may be: the standard deviation of the runs, or the standard error of their mean.
@@ -254,18 +255,12 @@ def _split_spread(cell: str) -> tuple[str, str] | None:
     mean, digit, spread = match[1], match[2], match[3]
     if spread is not None:
         return mean, spread
-    places = _count_decimals(mean)
+    places = count_places(mean)
     return mean, f"{int(digit) / 10**places:.{places}f}"
 
 
-def _count_decimals(number: str) -> int:
-    """Decimals of a printed number: 1 of ``55.2``, 0 of ``55``, 3 of ``1.2e-2``."""
-    digits, _, power = number.lower().partition("e")
-    return len(digits.partition(".")[2]) - int(power or 0)
-
-
 def _compute_rounding(number: str) -> float:
-    return float(f"5e{-_count_decimals(number) - 1}")
+    return float(f"5e{-count_places(number) - 1}")
 
 
 def _read_run_count(rows: FileRows, row: FileRow, column: str) -> int:

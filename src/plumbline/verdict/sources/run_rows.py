@@ -11,7 +11,8 @@ from plumbline.core.errors import PlumblineError, nearest
 from plumbline.core.formats import format_count
 from plumbline.verdict.evidence import CRASH, FINISHED, KEEP, RUNNING, Evidence, RunEvidence, SearchLogEntry
 from plumbline.verdict.formatting import name_some, quote
-from plumbline.verdict.seed_values import CannotBeJudgedError, describe_seed, name_by_rank, normalize_seed
+from plumbline.verdict.outcome import CannotBeJudgedError
+from plumbline.verdict.seed_values import describe_seed, name_by_rank, normalize_seed
 from plumbline.verdict.sources.measure_columns import (
     find_start_column,
     list_times_without_unit,
@@ -375,7 +376,6 @@ def read_search(rows: FileRows, columns: ColumnNames) -> Evidence:
         runs=runs,
         log=steps,
         files=(rows.path,),
-        unread={name_lines([line]): "has not ended" for line in waiting},
         statuses=statuses.columns,
         notes=tuple(notes),
     )

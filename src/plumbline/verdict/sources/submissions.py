@@ -90,7 +90,6 @@ def read_submissions(folder: Path, columns: ColumnNames) -> Evidence:
         metric=metric,
         runs=dict(sorted(runs.items(), key=lambda each: all(run.value is None for run in each[1].values()))),
         files=tuple(dict.fromkeys(run.file for of_method in runs.values() for run in of_method.values() if run.file)),
-        unread=dict.fromkeys(without, f"no value of {metric!r}"),
         notes=tuple(notes),
     )
 
