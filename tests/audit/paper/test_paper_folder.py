@@ -48,6 +48,18 @@ def test_what_holds_ends_with_0_and_what_contradicts_with_10(tmp_path: Path) -> 
     assert "1 number contradicts the others." in console and "printed 5.02" in console
 
 
+def test_the_page_has_the_papers_title_and_link(tmp_path: Path) -> None:
+    part = "[paper]\ntitle = 'Sums'\nlink = '{}'\n"
+    folder = folder_of(tmp_path / "paper", SOUND | {"audit.toml": part.format("https://arxiv.org/abs/2.1") + CHECK})
+    assert audit(folder).returncode == 0
+    page = (folder / "audit/audit.md").read_text()
+    assert "Sums" in page and "<https://arxiv.org/abs/2.1>" in page
+    for link in ("arxiv.org/abs/2.1", "https://a> <script>"):
+        (folder / "audit.toml").write_text(part.format(link) + CHECK)
+        done = audit(folder)
+        assert done.returncode == 2 and "audit.toml: paper" in done.stderr and "https://" in done.stderr
+
+
 def test_the_page_of_a_folder_says_what_was_read(tmp_path: Path) -> None:
     table = "m,a,b,sum,Δ,note\nBase,1.0,2.0,3.0,--,7\nx,2.0,3.0,5.1,+2.1,8\ny,3.00,2.00,5.05,+2.05,9\n"
     checks = "[checks]\ns = 't[:].sum = t[:].a + t[:].b'\nd = 't[:].\"Δ\" = t[:].sum - t.Base.sum'\n"

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
+from typing import Annotated
 
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
 
 from plumbline.audit.audit_rows import Basis
 from plumbline.audit.paper.paper_table import read_text
@@ -28,7 +29,7 @@ class PaperPart(Struct, frozen=True, forbid_unknown_fields=True):
     """Which paper it is."""
 
     title: str = ""
-    link: str = ""
+    link: Annotated[str, Meta(pattern=r"^https?://[^\s<>]+$", description="is no link; begin it with https://")] = ""
 
 
 class NumberPart(Struct, frozen=True, forbid_unknown_fields=True):

@@ -53,6 +53,7 @@ class PaperAudit:
 
     folder: Path
     title: str
+    link: str
     tables: list[PaperTable]
     rows: list[Row]
     findings: list[Finding]
@@ -154,6 +155,7 @@ def audit_folder(folder: Path, file: Path | None = None, *, untold: bool = True)
     return PaperAudit(
         folder=folder,
         title=settings.paper.title,
+        link=settings.paper.link,
         tables=list(tables.values()),
         rows=rows,
         findings=ledger.findings,

@@ -58,7 +58,8 @@ def write_page(audit: PaperAudit, not_read: Iterable[str] = ()) -> str:
     head, _, rest = text.partition("\n\n")
     ids = ", ".join(dict.fromkeys(f"`{_as_code(row['finding'])}`" for row in audit.likely))
     answer = f"{write_answer(audit)} {f'Likely: {ids}.' if ids else ''}".strip()
-    lines = [head, "", *item(answer), *item(describe_coverage(audit)), ""]
+    link = item(f"<{audit.link}>") if audit.link else []
+    lines = [head, "", *item(answer), *item(describe_coverage(audit)), *link, ""]
     text = "\n".join([*lines, rest] if rest else lines)
     sections = {
         "Tables": [f"`{_as_code(table.name)}`: {_describe(table, audit.unread[table.name])}" for table in audit.tables],
