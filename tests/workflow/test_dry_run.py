@@ -78,7 +78,7 @@ def test_the_runs_of_small_models_plan(project: Project, name: str) -> None:
         text = "".join(f"  {size}: {dict.fromkeys(arms, 1)}\n" for size, arms in small.tuned_arms.items())
         rates.write_text(f"study: {name}\nrates:\n{text}")
         chosen = study_config.load(name, "evening", project.root)
-        pilots = [[run.spec.run_id for run in each.group("small_pilot")] for each in (study, chosen)]
+        pilots = [{run.spec.run_id for run in each.group("small_pilot")} for each in (study, chosen)]
         assert pilots[0] == pilots[1], "the choice moves no run that chooses"
         study = chosen
     for target in ("small_pilot", "small"):
