@@ -80,12 +80,6 @@ def log_ratio(r: np.ndarray, df: float, ncp: float) -> np.ndarray:
     return terms + log_constant - ncp * ncp / 2
 
 
-def upper_tail(t: float, df: float, ncp: float) -> float:
-    """P(T >= t) for noncentral t: the mean over sigma's law of the normal tail."""
-    sigma, weight = sigma_law(df)
-    return float(weight @ special.ndtr(ncp - t * sigma))
-
-
 def sigma_law(df: float) -> tuple[np.ndarray, np.ndarray]:
     """Estimates of a sigma of 1 with df degrees of freedom, and weights with which to take means over them."""
     step = 0.1 / math.sqrt(2 * df)

@@ -1,5 +1,4 @@
-"""Pools the spread of one run over groups of runs, tests whether one group spreads wider than others, and computes
-the gain that a test can detect with it.
+"""Pools the spread of one run over groups of runs, and tests whether one group spreads wider than others.
 
 Means never leave their group: only squares of distances from a group's own mean are pooled.
 """
@@ -13,15 +12,11 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special
 
-from plumbline.core.errors import PlumblineError
-from plumbline.stats.distributions import upper_tail
 from plumbline.stats.sample_spread import require_finite, sample_deviation
 
 #: The level of the F test that lets sigma of other groups be used for one. One as lax as this refuses a quarter of
 #: those that are right; a stricter one takes along more that are wrong.
 CROSSING_LEVEL = 0.25
-#: The chance with which a t test finds the gain that `compute_resolvable_gain` gives.
-CHANCE = 0.8
 
 
 class SigmaEstimate(NamedTuple):
@@ -91,29 +86,3 @@ def bartlett_p(groups: Iterable[Sequence[float]]) -> float:
     distance = total * math.log(df @ variance / total) - df @ np.log(variance)
     correction = 1 + ((1 / df).sum() - 1 / total) / (3 * (len(df) - 1))
     return float(special.chdtrc(len(df) - 1, distance / correction))
-
-
-def compute_resolvable_gain(spread: SigmaEstimate, *, baseline: int, candidate: int, alpha: float) -> float:
-    """The true gain that a one-sided t test of fixed size finds with a chance of 80 %, were `spread.sigma` true.
-
-    Raises:
-        PlumblineError: there are too few runs for a test.
-    """
-    df = baseline + candidate - 2
-    if min(baseline, candidate) < 1 or df < 1 or not 0 < alpha < 0.5:
-        raise PlumblineError(
-            f"a t test needs a run of each arm, a degree of freedom, and alpha in (0, 0.5); got {baseline = }, "
-            f"{candidate = }, {alpha = }"
-        )
-    critical, root = float(-special.stdtrit(df, alpha)), math.sqrt(1 / (1 / baseline + 1 / candidate))
-
-    def power(gain: float) -> float:
-        return upper_tail(critical, df, gain * root)
-
-    low, high = 0.0, 1.0
-    while power(high) < CHANCE:
-        low, high = high, 2 * high
-    for _ in range(40):
-        middle = (low + high) / 2
-        low, high = (middle, high) if power(middle) < CHANCE else (low, middle)
-    return high * spread.sigma

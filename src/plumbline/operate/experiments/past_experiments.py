@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,8 +19,9 @@ from plumbline.core import process_record
 from plumbline.core.errors import PlumblineError, nearest, visible
 from plumbline.core.formats import format_count
 from plumbline.core.terminal_lines import fold_lines
-from plumbline.stats.pooling import compute_resolvable_gain, pool_spreads
+from plumbline.stats.pooling import pool_spreads
 from plumbline.verdict import ledger as ledgers
+from plumbline.verdict.comparison_terms import POWER
 from plumbline.verdict.decision import budget_page, decision_page
 from plumbline.verdict.decision.bank import Bank
 from plumbline.verdict.decision.decision_sentences import write_sentence
@@ -28,7 +30,7 @@ from plumbline.verdict.formatting import format_value
 from plumbline.verdict.ledger import BUDGETS, IN_SCREEN, SCREEN, Ledger
 from plumbline.verdict.outcome import Outcome
 from plumbline.verdict.own_trainer.snapshot import Arm
-from plumbline.verdict.power import compute_sigma_interval
+from plumbline.verdict.power import ComparisonDesign, compute_sigma_interval
 from plumbline.verdict.screen import screen_page
 
 #: Candidate runs for which `plumbline noise` states what they resolve.
@@ -199,7 +201,11 @@ def _summarize_noise(group: str, fingerprint: str, values: list[list[float]], ru
         "low": low,
         "high": high,
         "bank": runs,
-        "resolves": {str(k): compute_resolvable_gain(spread, baseline=runs, candidate=k, alpha=0.05) for k in SEEDS},
+        "resolves": {
+            str(k): spread.sigma * design.find_smallest_gain(POWER)
+            for k in SEEDS
+            for design in [ComparisonDesign(math.sqrt(1 / runs + 1 / k), runs + k - 2, 0.05)]
+        },
     }
 
 
