@@ -80,7 +80,9 @@ def describe_rates(study: str, work: Path, root: Path = ROOT, source: str = corp
             rate = choose_rate([each for key, each in unique.items() if key[:2] == (size, arm)], values)
             tried = sorted({each.rate for key, each in unique.items() if key[:2] == (size, arm) and each.rate})
             if rate is None:  # its runs at any rate leave the statement not decided; other arms and sizes have theirs
-                lines.append(f"    {arm}: {1.0 if 1.0 in tried else tried[0]:g}  # a run of every rate diverged")
+                lines.append(
+                    f"    {arm}: {1.0 if 1.0 in tried else tried[0]:g}  # none: no rate has a loss in every run"
+                )
             else:
                 end = {tried[0]: "  # the lowest tried", tried[-1]: "  # the highest tried"}.get(rate, "")
                 lines.append(f"    {arm}: {rate:g}{end}")

@@ -54,7 +54,7 @@ def test_the_page_has_the_papers_title_and_link(tmp_path: Path) -> None:
     assert audit(folder).returncode == 0
     page = (folder / "audit/audit.md").read_text()
     assert "Sums" in page and "<https://arxiv.org/abs/2.1>" in page
-    for link in ("arxiv.org/abs/2.1", "https://a> <script>"):
+    for link in ("arxiv.org/abs/2.1", "https://a> <script>", "https://a\u202eb"):
         (folder / "audit.toml").write_text(part.format(link) + CHECK)
         done = audit(folder)
         assert done.returncode == 2 and "audit.toml: paper" in done.stderr and "https://" in done.stderr

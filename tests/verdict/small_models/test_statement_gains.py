@@ -201,6 +201,25 @@ def test_an_arm_that_no_rate_trains_is_not_the_least_sensitive(arm: str, ended: 
         assert (gain.verdict, gain.word, gain.tested) == (NOT_DECIDED, "diverged", None)
 
 
+def test_arms_of_which_none_trains_tell_no_difference() -> None:
+    study, statement = BY_ID["rates_must_follow_the_weights"]
+    whole = draw_sided(study, statement, "with")
+    frames = whole.load()
+    frames.runs[["outcome", "validation_loss"]] = ["diverged", math.nan]
+    for size in statement.sizes:
+        (gain,) = compute_gains(whole.small, statement, size, whole.runs, RunValues(frames))
+        assert (gain.verdict, gain.word, gain.tested) == (NOT_DECIDED, "diverged", None)
+
+
+def test_an_arm_that_no_rate_trains_is_said_to_have_diverged() -> None:
+    study, statement = BY_ID["hybrid_norm_trains_when_tuned"]
+    world = World(
+        study, statement, lambda run: 0.0, lambda run: "diverged" if run.arm == "hybrid_norm" else "completed"
+    )
+    for (gain,) in judge(world).values():
+        assert (gain.verdict, gain.word) == (NOT_DECIDED, "diverged")
+
+
 @pytest.mark.parametrize(("at", "word"), [("end", NOT_DECIDED), ("inside", NOT_SEEN)])
 def test_arms_that_train_at_the_largest_rate_tried_are_not_known_to_be_alike(at: str, word: str) -> None:
     """The one could train at a higher rate than the other, which nobody tried."""

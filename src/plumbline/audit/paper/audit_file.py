@@ -29,7 +29,9 @@ class PaperPart(Struct, frozen=True, forbid_unknown_fields=True):
     """Which paper it is."""
 
     title: str = ""
-    link: Annotated[str, Meta(pattern=r"^https?://[^\s<>]+$", description="is no link; begin it with https://")] = ""
+    link: Annotated[
+        str, Meta(pattern=r"^(?i:https?://[!-;=?-~]+)?\Z", description="is no link; begin it with https://")
+    ] = ""
 
 
 class NumberPart(Struct, frozen=True, forbid_unknown_fields=True):

@@ -14,7 +14,7 @@ import numpy as np
 
 from plumbline.core.run_files import DIVERGED, MISSING
 from plumbline.results.runs.stated_values import NOT_READ, RunValues, Value, choose_rate
-from plumbline.specs.small_file import SmallFile, Statement
+from plumbline.specs.small_file import CAPPED_LOSS, SmallFile, Statement
 from plumbline.specs.small_runs import StatedRun
 from plumbline.stats import stated_power, stated_tests
 from plumbline.stats.stated_tests import NOT_DECIDED, TestedGain
@@ -115,6 +115,8 @@ def _check_rates(statement: Statement, runs: Sequence[StatedRun], values: RunVal
     if any(values.is_missing(run.spec.key) for run in tuning):
         return MISSING
     chosen = {arm: choose_rate([run for run in tuning if run.arm == arm], values) for arm in statement.arms}
+    if tuning and None in chosen.values():
+        return DIVERGED
     judged = [run for run in runs if tuning and run.spec.init_seed in statement.seeds]
     return OTHER_RATE if any(run.rate != chosen[run.arm] for run in judged) else ""
 
@@ -147,6 +149,7 @@ def _test_contrast(
     seeds = sorted(set.intersection(*(set(numbers[arm]) for arm in arms)))
     whole = [seed for seed in seeds if not any(numbers[arm][seed].word for arm in arms)]
     tested: TestedGain | None = None
+    words = {value.word for value in read}
     if statement.test == "t":
         samples = {arm: [value.number for value in numbers[arm].values() if not value.word] for arm in arms}
         n = min(len(sample) for sample in samples.values())
@@ -155,8 +158,11 @@ def _test_contrast(
     else:
         gains = [sum(weight * numbers[arm][seed].number for arm, weight in weights.items()) for seed in whole]
         n = len(gains)
+        if statement.measure.column == CAPPED_LOSS and gains and not any(gains):
+            n, words = 0, words | {DIVERGED}  # no arm trains in any seed, which tells nothing of a difference
         if n >= 2 and statement.test == "sign":
-            tested = stated_tests.count_signs(gains, minimum, level, _count_ended(statement, arms, whole, numbers))
+            ties = [seed for seed, gain in zip(whole, gains, strict=True) if gain == minimum]
+            tested = stated_tests.count_signs(gains, minimum, level, _count_ended(statement, arms, ties, numbers))
         elif n >= 2:
             tested = stated_tests.compare_pairs(gains, minimum, level)
     power, count = math.nan, len(statement.seeds)
@@ -171,7 +177,7 @@ def _test_contrast(
         tested=tested,
         n=n,
         stated=len(seeds),
-        word=_choose_word({value.word for value in read}),
+        word=_choose_word(words),
         power=power,
         runs=tuple(dict.fromkeys(key for value in read for key in value.runs)),
     )

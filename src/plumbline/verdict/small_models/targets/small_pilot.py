@@ -2,7 +2,7 @@
 seeds give it power.
 
 The rule stands in docs/small-models.md: where their spread gives less than 80 %, seeds are added to the study's
-small.yaml before the other runs are made, whatever these gained. So gains are not shown.
+small.yaml, or a larger target or margin is stated, whatever the runs gained. So gains are not shown.
 """
 
 from __future__ import annotations
