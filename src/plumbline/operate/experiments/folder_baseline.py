@@ -230,8 +230,7 @@ class FolderBaseline:
         if begun is None or begun["page"] == page or begun["baseline"] != trainer.method(BASELINE):
             return
         own = {run.fingerprint for run in bank.list_runs(trainer.group, trainer.method(arm))}
-        theirs = bank.list_runs(trainer.group, trainer.method(BASELINE))
-        here = {run.fingerprint for run in theirs if run.seed >= self.first_seed}
+        here = {run.fingerprint for run in self.list_runs(trainer, bank)}
         if own & here or not here:
             first = f"plumbline try -m {shlex.quote(begun['message'])} --first-seed {begun['first_seed']}"
             raise PlumblineError(
@@ -350,8 +349,7 @@ class FolderBaseline:
         Raises:
             PlumblineError: it was; the parts that differ are named.
         """
-        trainer = self.trainer()
-        runs = self.list_runs(trainer, bank)
+        runs = self.list_runs(self.trainer(), bank)
         if not runs or self.file.where.profile:
             return
         here: dict[str, str] = dict(fingerprint.read_machine(self.file.where.devices[0]))

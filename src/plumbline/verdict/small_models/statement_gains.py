@@ -117,8 +117,8 @@ def _check_rates(statement: Statement, runs: Sequence[StatedRun], values: RunVal
     chosen = {arm: choose_rate([run for run in tuning if run.arm == arm], values) for arm in statement.arms}
     if tuning and None in chosen.values():
         return DIVERGED
-    judged = [run for run in runs if tuning and run.spec.init_seed in statement.seeds]
-    return OTHER_RATE if any(run.rate != chosen[run.arm] for run in judged) else ""
+    test_runs = [run for run in runs if tuning and run.spec.init_seed in statement.seeds]
+    return OTHER_RATE if any(run.rate != chosen[run.arm] for run in test_runs) else ""
 
 
 def _choose_pilot(statement: Statement, runs: Sequence[StatedRun], values: RunValues) -> list[StatedRun]:
@@ -149,7 +149,7 @@ def _test_contrast(
     seeds = sorted(set.intersection(*(set(numbers[arm]) for arm in arms)))
     whole = [seed for seed in seeds if not any(numbers[arm][seed].word for arm in arms)]
     tested: TestedGain | None = None
-    words = {value.word for value in read}
+    reasons = {value.word for value in read}
     if statement.test == "t":
         samples = {arm: [value.number for value in numbers[arm].values() if not value.word] for arm in arms}
         n = min(len(sample) for sample in samples.values())
@@ -159,7 +159,7 @@ def _test_contrast(
         gains = [sum(weight * numbers[arm][seed].number for arm, weight in weights.items()) for seed in whole]
         n = len(gains)
         if statement.measure.column == CAPPED_LOSS and gains and not any(gains):
-            n, words = 0, words | {DIVERGED}  # no arm trains in any seed, which tells nothing of a difference
+            n, reasons = 0, reasons | {DIVERGED}  # no arm trains in any seed, which tells nothing of a difference
         if n >= 2 and statement.test == "sign":
             ties = [seed for seed, gain in zip(whole, gains, strict=True) if gain == minimum]
             tested = stated_tests.count_signs(gains, minimum, level, _count_ended(statement, arms, ties, numbers))
@@ -177,7 +177,7 @@ def _test_contrast(
         tested=tested,
         n=n,
         stated=len(seeds),
-        word=_choose_word(words),
+        word=_choose_word(reasons),
         power=power,
         runs=tuple(dict.fromkeys(key for value in read for key in value.runs)),
     )
