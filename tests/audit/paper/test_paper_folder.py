@@ -50,10 +50,13 @@ def test_what_holds_ends_with_0_and_what_contradicts_with_10(tmp_path: Path) -> 
 
 def test_the_page_has_the_papers_title_and_link(tmp_path: Path) -> None:
     part = "[paper]\ntitle = 'Sums'\nlink = '{}'\n"
-    folder = folder_of(tmp_path / "paper", SOUND | {"audit.toml": part.format("https://arxiv.org/abs/2.1") + CHECK})
+    text = part.format("https://arxiv.org/abs/2.1?a=1&b=\"x\"") + CHECK
+    folder = folder_of(tmp_path / "paper", SOUND | {"audit.toml": text})
     assert audit(folder).returncode == 0
     page = (folder / "audit/audit.md").read_text()
-    assert "Sums" in page and "<https://arxiv.org/abs/2.1>" in page
+    assert "Sums" in page and '<https://arxiv.org/abs/2.1?a=1&b="x">' in page
+    html = (folder / "audit/audit.html").read_text()
+    assert '<a href="https://arxiv.org/abs/2.1?a=1&amp;b=&quot;x&quot;">https://' in html
     for link in ("arxiv.org/abs/2.1", "https://a> <script>", "https://a\u202eb"):
         (folder / "audit.toml").write_text(part.format(link) + CHECK)
         done = audit(folder)

@@ -64,6 +64,8 @@ def write_html(audit: PaperAudit, not_read: Iterable[str] = ()) -> str:
     ]
     doubted = [f'<li><span class="swatch likely">likely</span> {write_text(entry)}</li>' for entry in audit.doubted]
     parts += ["<ul>", *doubted, "</ul>"] if doubted else []
+    link = write_text(audit.link)
+    parts += [f'<p><a href="{link}">{link}</a></p>'] if link else []
     cells = dict.fromkeys(_find_cell(row, audit) for row, _ in broken)
     anchors = {cell: f"cell{number}" for number, cell in enumerate(cells, start=1) if cell[0] in audit.names}
     contradicting = {_find_cell(row, audit)[0] for row in audit.contradictions}
