@@ -25,10 +25,10 @@ from plumbline.project.project import Project
 from plumbline.specs import experiment_runs
 from plumbline.specs.experiment_runs import BOTH
 from plumbline.specs.spec import RunSpec
+from plumbline.specs.spec_words import describe_budget, describe_size, list_differences
 from plumbline.specs.study_config import Run, Study
 from plumbline.verdict.decision.experiment import BASELINE, CRASHED, DIVERGED, FINISHED, ArmRun
 from plumbline.verdict.evidence import RunEvidence
-from plumbline.verdict.page import describe_budget, describe_size, list_differences
 from plumbline.verdict.sources.study_runs import run_evidence
 
 METRIC, UNIT = "validation_loss", "nats a token"

@@ -20,7 +20,6 @@ from plumbline.verdict.formatting import join_with_and, quote
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from plumbline.specs.spec import RunSpec
     from plumbline.verdict.budget_picture import BudgetPicture
     from plumbline.verdict.picture import DecisionPicture
     from plumbline.verdict.screen_picture import ScreenPicture
@@ -45,8 +44,6 @@ SECTIONS = (
     "How to repeat",
 )
 _IMAGE = re.compile(r"^!\[.*\]\(.*\)$", re.MULTILINE)
-#: What names a run, the model with its code, which are what is compared, and probes, which only look.
-_NO_RECIPE = ("study", "method", "init_seed", "model", "components", "probes", "numerics")
 
 
 @cache
@@ -211,34 +208,3 @@ def describe_repeats(report: Mapping[str, Any]) -> str:
 def list_implausible(report: Mapping[str, Any]) -> list[str]:
     """Write a line for each method whose gain no modification ever had: what to look at before it is believed."""
     return [f"Flagged: {quote(method)}: {reason}." for method, reason in report.get("implausible", {}).items()]
-
-
-def describe_budget(runs: Iterable[RunSpec]) -> str:
-    """State how long runs train; empty if they do not train alike."""
-    budgets = {(run.train.steps, run.train.batch_tokens) for run in runs}
-    if len(budgets) != 1:
-        return ""
-    ((steps, tokens),) = budgets
-    return f"{steps:,} steps of {tokens:,} tokens"
-
-
-def describe_size(label: str, preset: str, runs: Iterable[RunSpec]) -> str:
-    """State how large the models of a scale are and how long they train; `label`: the scale's."""
-    model = f"{label} parameters" if re.fullmatch(r"[\d.]+[kMB]", label) else f"scale {label}"
-    budget = describe_budget(runs)
-    return f"{model}{' and ' if budget else ''}{budget} (preset {preset})"
-
-
-def list_differences(spec: RunSpec, baseline: RunSpec) -> list[str]:
-    """Write a phrase for each key that differs, such as ```optimizer.learning_rate` is 0.1 (baseline: 0.01)``."""
-    ours, theirs = _flatten(spec.to_dict()), _flatten(baseline.to_dict())
-    keys = [key for key in ours | theirs if key.split(".")[0] not in _NO_RECIPE and ours.get(key) != theirs.get(key)]
-    return [f"`{key}` is {ours.get(key, 'none')} (baseline: {theirs.get(key, 'none')})" for key in keys]
-
-
-def _flatten(spec: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Dotted key -> value."""
-    values: dict[str, Any] = {}
-    for key, value in spec.items():
-        values |= _flatten(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
-    return values

@@ -29,7 +29,7 @@ from plumbline.verdict import ledger as ledgers
 from plumbline.verdict.comparability import every_check
 from plumbline.verdict.judge import BaselineComparison
 from plumbline.verdict.ledger import Ledger
-from plumbline.verdict.numbers.numbers_request import comparison_to_json, to_json_value
+from plumbline.verdict.numbers.verdict_texts import comparison_to_json, to_json_value
 from plumbline.verdict.own_method import decision_accuracy, ledger_costs, own_page
 from plumbline.verdict.own_method.finished_run_reader import FinishedRunReader
 

@@ -16,8 +16,9 @@ from plumbline.verdict.evidence import Evidence
 from plumbline.verdict.formatting import format_p, format_value, quote, write_grid
 from plumbline.verdict.ledger import Ledger, LedgerEntry
 from plumbline.verdict.numbers.item_comparison import ItemComparison, judge_items
-from plumbline.verdict.numbers.numbers_request import Draft, NumbersRequest, VerdictTexts, to_json_value, write_texts
+from plumbline.verdict.numbers.numbers_request import NumbersRequest
 from plumbline.verdict.numbers.sentences import describe_direction, write_p
+from plumbline.verdict.numbers.verdict_texts import Draft, VerdictTexts, to_json_value, write_texts
 from plumbline.verdict.outcome import CannotBeJudgedError, Outcome
 from plumbline.verdict.sources.lm_eval_items import read_model
 

@@ -16,7 +16,8 @@ from plumbline.core.errors import PlumblineError, nearest
 from plumbline.verdict import ledger as ledgers
 from plumbline.verdict.ledger import Ledger, LedgerEntry
 from plumbline.verdict.numbers import table_verdict
-from plumbline.verdict.numbers.numbers_request import Draft, NumbersRequest, VerdictTexts
+from plumbline.verdict.numbers.numbers_request import NumbersRequest
+from plumbline.verdict.numbers.verdict_texts import Draft, VerdictTexts
 from plumbline.verdict.sources.lm_eval_items import find_samples
 from plumbline.verdict.sources.row_files import ColumnNames, FileRows, read_rows
 from plumbline.verdict.sources.run_rows import read_search, read_table

@@ -28,11 +28,12 @@ from plumbline.verdict.formatting import (
     write_table,
 )
 from plumbline.verdict.ledger import Ledger, LedgerEntry
-from plumbline.verdict.numbers.numbers_request import Draft, NumbersRequest, VerdictTexts, to_json_value, write_texts
+from plumbline.verdict.numbers.numbers_request import NumbersRequest
 from plumbline.verdict.numbers.score_table_page import format_sigma_interval
 from plumbline.verdict.numbers.search import KeptChange, SearchJudgement, judge_search
 from plumbline.verdict.numbers.search_noise import WORLDS
 from plumbline.verdict.numbers.sentences import describe_direction, write_p, write_sentence
+from plumbline.verdict.numbers.verdict_texts import Draft, VerdictTexts, to_json_value, write_texts
 from plumbline.verdict.outcome import CannotBeJudgedError, Outcome
 
 #: What of a search's verdict hangs on normal tails, as benchmarks/numbers_verdict_rates.md measured it.

@@ -21,16 +21,11 @@ from plumbline.verdict.evidence import Evidence
 from plumbline.verdict.formatting import quote
 from plumbline.verdict.judge import BaselineComparison, judge, judge_goal
 from plumbline.verdict.ledger import Ledger, LedgerEntry
-from plumbline.verdict.numbers.numbers_request import (
-    Draft,
-    NumbersRequest,
-    VerdictTexts,
-    comparison_to_json,
-    write_texts,
-)
+from plumbline.verdict.numbers.numbers_request import NumbersRequest
 from plumbline.verdict.numbers.score_table_page import list_limits, write_sections
 from plumbline.verdict.numbers.sentences import write_headline, write_lost_sentence, write_sentence
 from plumbline.verdict.numbers.summary_comparison import judge_summaries
+from plumbline.verdict.numbers.verdict_texts import Draft, VerdictTexts, comparison_to_json, write_texts
 from plumbline.verdict.outcome import CannotBeJudgedError, Outcome
 from plumbline.verdict.page import write_list
 from plumbline.verdict.picture import DecisionPicture

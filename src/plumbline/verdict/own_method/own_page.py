@@ -11,6 +11,7 @@ from typing import Any
 from plumbline.core.files import format_path
 from plumbline.core.formats import format_count
 from plumbline.specs.own_methods_file import OwnMethodsFile
+from plumbline.specs.spec_words import describe_size, list_differences
 from plumbline.verdict import formatting
 from plumbline.verdict import ledger as ledgers
 from plumbline.verdict.comparability import every_check
@@ -23,7 +24,7 @@ from plumbline.verdict.own_method import ledger_costs
 from plumbline.verdict.own_method import own_tables as tables
 from plumbline.verdict.own_method.decision_accuracy import DecisionAccuracy
 from plumbline.verdict.own_method.finished_run_reader import FinishedRunReader
-from plumbline.verdict.page import VerdictPage, describe_size, list_differences, write_list, write_repeat
+from plumbline.verdict.page import VerdictPage, write_list, write_repeat
 from plumbline.verdict.picture import DecisionPicture
 from plumbline.verdict.runs_picture import ALT, describe_order, picture_runs
 
