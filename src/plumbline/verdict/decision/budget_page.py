@@ -22,6 +22,7 @@ from plumbline.verdict.comparability.check_answer import Answer, CheckAnswer
 from plumbline.verdict.decision.budget_course import BudgetDecision, BudgetTerms, format_change, format_ends
 from plumbline.verdict.decision.decision_page import write_changes
 from plumbline.verdict.decision.experiment import BASELINE
+from plumbline.verdict.decision.run_table import write_run_table
 from plumbline.verdict.formatting import format_p, format_value, quote, write_grid
 from plumbline.verdict.page import VerdictPage, escape_tags, print_in_terminal, write_list
 from plumbline.verdict.picture import PicturedGain
@@ -197,17 +198,13 @@ def describe_cost(decision: BudgetDecision) -> str:
 
 
 def _write_runs(decision: BudgetDecision) -> str:
-    rows = []
-    for label, each in zip(decision.terms.labels, decision.at_budgets):
-        for run in each.runs:
-            arm = decision.terms.baseline if run.arm == BASELINE else decision.terms.candidate
-            value = run.outcome + (f" ({quote(run.why)})" if run.why else "")
-            if run.has_value and run.value is not None:
-                value = f"{run.value:.6g}"
-            took = "" if run.seconds is None else format_seconds(run.seconds).removesuffix(" s")
-            rows.append((label, quote(arm), str(run.seed), value, took, quote(run.run_id) if run.run_id else ""))
-    metric = f"{quote(decision.terms.metric)}{f' ({quote(decision.terms.unit)})' if decision.terms.unit else ''}"
-    return write_grid(("at", "run of", "seed", metric, "seconds", "run id"), rows)
+    terms = decision.terms
+    rows = [
+        ([label, quote(terms.baseline if run.arm == BASELINE else terms.candidate)], run)
+        for label, each in zip(terms.labels, decision.at_budgets)
+        for run in each.runs
+    ]
+    return write_run_table(["at", "run of"], rows, terms.metric, terms.unit)
 
 
 def collect_answers(decision: BudgetDecision) -> dict[str, dict[str, CheckAnswer]]:

@@ -26,6 +26,7 @@ from plumbline.verdict.decision.decision_sentences import (
     name_next_step,
 )
 from plumbline.verdict.decision.experiment import BASELINE, ArmRun, Decision
+from plumbline.verdict.decision.run_table import write_run_table
 from plumbline.verdict.formatting import format_value, quote, write_grid
 from plumbline.verdict.guard_limit import write_guards
 from plumbline.verdict.outcome import Outcome
@@ -183,17 +184,8 @@ def _write_runs(decision: Decision) -> str:
     terms = decision.terms
     others = list(dict.fromkeys(other for run in (*decision.runs, *decision.fresh) for other in run.others))
     sigma = decision.looks[-1].sigma if decision.looks else math.nan
-    rows = []
-    for label, run in _label_runs(decision):
-        value = run.outcome + (f" ({quote(run.why)})" if run.why else "")
-        if run.has_value and run.value is not None:
-            value = f"{run.value:.6g}" if math.isnan(sigma) else format_value(run.value, sigma / 10)
-        took = "" if run.seconds is None else format_seconds(run.seconds).removesuffix(" s")
-        other_values = [f"{run.others[other]:.5g}" if other in run.others else "" for other in others]
-        run_id = quote(run.run_id) if run.run_id else ""
-        rows.append((quote(label), str(run.seed), value, *other_values, took, run_id))
-    metric = f"{quote(terms.metric)}{f' ({quote(terms.unit)})' if terms.unit else ''}"
-    table = write_grid(("run of", "seed", metric, *map(quote, others), "seconds", "run id"), rows)
+    rows = [([quote(label)], run) for label, run in _label_runs(decision)]
+    table = write_run_table(["run of"], rows, terms.metric, terms.unit, sigma=sigma, others=others)
     if others:
         table += f"\n\nBeside it, not deciding: {', '.join(map(quote, others))}."
     return table

@@ -19,6 +19,7 @@ from plumbline.core.formats import format_count, format_percent, format_seconds
 from plumbline.stats.factor_effects import WIDER_LEVEL
 from plumbline.stats.fresh_runs import MeanDifference
 from plumbline.verdict.comparability import every_check
+from plumbline.verdict.decision.run_table import write_run_table
 from plumbline.verdict.formatting import format_freedom, format_p, format_value, quote, write_grid
 from plumbline.verdict.page import VerdictPage, escape_tags, print_in_terminal, write_list
 from plumbline.verdict.picture import PicturedGain
@@ -300,18 +301,12 @@ def _write_runs(decision: ScreenDecision) -> str:
     sigma = decision.effects.sigma if decision.effects else math.nan
     rows = []
     for number, each in enumerate(decision.runs, start=1):
-        run, settings = each.run, each.request.settings
+        settings = each.request.settings
         own = [(name, settings[name]) for name in first if settings[name] != first[name]]
-        value = run.outcome + (f" ({quote(run.why)})" if run.why else "")
-        if run.has_value and run.value is not None:
-            value = f"{run.value:.6g}" if math.isnan(sigma) else format_value(run.value, sigma / 10)
-        took = "" if run.seconds is None else format_seconds(run.seconds).removesuffix(" s")
         part = {DESIGN: f"row {number}", FRESH: "fresh", LEFT_OUT: "fresh, one left out"}[each.request.part]
         names = f"{len(own)} levels" if each.request.part == DESIGN else ", ".join(map(name_level, own)) or "baseline"
-        run_id = quote(run.run_id) if run.run_id else ""
-        rows.append((part, names, str(run.seed), value, took, run_id))
-    metric = f"{quote(decision.terms.metric)}{f' ({quote(decision.terms.unit)})' if decision.terms.unit else ''}"
-    return write_grid(("run", "of", "seed", metric, "seconds", "run id"), rows)
+        rows.append(([part, names], each.run))
+    return write_run_table(["run", "of"], rows, decision.terms.metric, decision.terms.unit, sigma=sigma)
 
 
 def _write_changes(decision: ScreenDecision) -> str:
