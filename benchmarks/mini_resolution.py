@@ -41,6 +41,7 @@ from plumbline.specs.spec import RunSpec
 from plumbline.specs.yaml_files import ROOT, read_yaml
 from plumbline.stats.noise_floor import noise_floor
 from plumbline.stats.power import chance_called, compute_resolvable_distance
+from plumbline.stats.sample_spread import bound_sigma
 
 STUDY, PRESET, SCALE = "transfer", "mini", "base"
 METHODS = ["qknorm", "ssmax", "sigmoid_attn", "relu_squared", "layerscale", "value_residual"]
@@ -200,7 +201,7 @@ def page(by_measure: dict[str, Any], study: study_config.Study, runs: pd.DataFra
     model, train = spec.model, spec.train
     tokens, whole = train.steps * train.batch_tokens, share / SHRINK
     fewest = min(measure["seeds"] for measure in by_measure.values())
-    low, high = _interval(fewest)
+    low, high = bound_sigma(1.0, fewest - 1, 0.05)
     lines = [
         f"# What the transfer study's `mini` can resolve: a pilot with {1 / SHRINK:g} of its parameters and "
         f"{whole:g} of its tokens",
@@ -276,13 +277,6 @@ def _gains(by_measure: dict[str, Any], method: str) -> list[str]:
         text = f"{gain:+.{digits}f} ({gain / measure['sigma']:+.1f} sigma)"
         cells.append(f"**{text}**" if abs(gain) >= measure["smallest_resolved_delta_these_seeds"] else text)
     return cells
-
-
-def _interval(n: int) -> tuple[float, float]:
-    from scipy import stats
-
-    low, high = stats.chi2.ppf([0.975, 0.025], n - 1)
-    return math.sqrt((n - 1) / low), math.sqrt((n - 1) / high)
 
 
 def _parameters(spec: RunSpec, sizes: dict[str, Any]) -> int:

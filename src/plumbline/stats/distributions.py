@@ -67,6 +67,13 @@ def f_quantile(p: float, df_above: float, df_below: float) -> float:
     return float(special.fdtri(df_above, df_below, p))
 
 
+def bound_share(successes: int, tried: int, tail: float) -> tuple[float, float]:
+    """Clopper and Pearson's bounds of a true share: each is wrong with a chance of `tail` at most."""
+    low = float(special.betaincinv(successes, tried - successes + 1, tail)) if successes else 0.0
+    high = float(special.betaincinv(successes + 1, tried - successes, 1 - tail)) if successes < tried else 1.0
+    return low, high
+
+
 def log_ratio(r: np.ndarray, df: float, ncp: float) -> np.ndarray:
     """Logarithm of noncentral over central density of t with df degrees of freedom, at r = t / sqrt(df + t^2)."""
     n, y = df + 1, ncp * np.asarray(r, dtype=float)[..., None]

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from plumbline.core.errors import PlumblineError
-from plumbline.stats.distributions import chi_squared_quantile, f_quantile, f_sf, normal_sf, t_sf
+from plumbline.stats.distributions import f_quantile, f_sf, normal_sf, t_sf
 from plumbline.stats.multiplicity import adjust
 from plumbline.stats.power import chance_called, compute_resolvable_distance
-from plumbline.stats.sample_spread import sample_deviation
+from plumbline.stats.sample_spread import bound_sigma, sample_deviation
 
 if TYPE_CHECKING:  # tables are of pandas, what a verdict needs is not
     import pandas as pd
@@ -63,9 +63,7 @@ class NoiseFloor:
         """Confidence interval of the true spread at `level`, as multiples of `sigma`, for normal seeds; else NaN."""
         if not self.usable:
             return math.nan, math.nan
-        freedom = self.n - 1
-        low, high = (float(chi_squared_quantile(p, freedom)) for p in ((1 + level) / 2, (1 - level) / 2))
-        return math.sqrt(freedom / low), math.sqrt(freedom / high)
+        return bound_sigma(1.0, self.n - 1, 1 - level)
 
     def smallest_called(self, *, m: int = 1, alpha: float = 0.05) -> float:
         """The smallest |x - mean| that the prediction calls different at level alpha over m tests (Bonferroni).

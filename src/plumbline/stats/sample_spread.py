@@ -1,5 +1,5 @@
-"""Computes the spread of a sample, which is exactly zero where its values are all equal, and refuses empty samples and
-non-finite values.
+"""Computes the spread of a sample, exactly zero where its values are all equal, and the interval of a true spread;
+refuses empty samples and non-finite values.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from plumbline.core.errors import PlumblineError
+from plumbline.stats.distributions import chi_squared_quantile
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,6 +37,17 @@ def sample_deviation(values: np.ndarray | pd.Series, subtracted: float = 0.0) ->
     if least == most or most - least <= ROUNDING * subtracted:
         return 0.0
     return float(values.std(ddof=1))
+
+
+def bound_sigma(sigma: float, df: float, level: float = 0.1) -> tuple[float, float]:
+    """The two-sided interval of a true sigma that was estimated with `df` degrees of freedom (infinite: it is known).
+
+    For normal runs it misses the true one with chance `level`, half of that on either side; 90 % by default.
+    """
+    if math.isinf(df):
+        return sigma, sigma
+    low, high = (float(chi_squared_quantile(share, df)) for share in (1 - level / 2, level / 2))
+    return sigma * math.sqrt(df / low), sigma * math.sqrt(df / high)
 
 
 def require_finite(whose: str, values: Sequence[float]) -> np.ndarray:

@@ -13,7 +13,8 @@ import numpy as np
 from scipy.special import bdtrc
 
 from plumbline.core.errors import PlumblineError
-from plumbline.stats.distributions import chi_squared_quantile, noncentral_t_sf, t_isf
+from plumbline.stats.distributions import noncentral_t_sf, t_isf
+from plumbline.stats.sample_spread import bound_sigma as bound_sigma  # as others read it from here
 
 WORLDS, SEED = 20_000, 0
 
@@ -82,12 +83,6 @@ def simulate_taus(correlation: float, spread: float, sigma: float, n: tuple[int,
         for true, seeds in zip((first, second), n, strict=True)
     ]
     return _tau(*views)
-
-
-def bound_sigma(sigma: float, df: int, level: float = 0.1) -> tuple[float, float]:
-    """The two-sided interval of a true sigma that was estimated with `df` degrees of freedom; 90 % by default."""
-    low, high = (float(chi_squared_quantile(share, df)) for share in (1 - level / 2, level / 2))
-    return sigma * math.sqrt(df / low), sigma * math.sqrt(df / high)
 
 
 @cache

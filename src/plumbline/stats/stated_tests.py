@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import bdtrc, betaincinv
+from scipy.special import bdtrc
 
 from plumbline.core.errors import PlumblineError
-from plumbline.stats.distributions import t_isf, t_sf
+from plumbline.stats.distributions import bound_share, t_isf, t_sf
 from plumbline.stats.sample_spread import sample_deviation
 from plumbline.stats.stated_power import simulate_taus
 
@@ -102,10 +102,7 @@ def count_signs(gains: Sequence[float], minimum: float, level: float, unknown: i
     n = len(gains)
     _require_two(n)
     wins, losses = sum(gain > minimum for gain in gains), sum(gain < minimum for gain in gains)
-    # Clopper and Pearson's bounds, each at the level.
-    low = float(betaincinv(wins, n - wins + 1, level)) if wins else 0.0
-    most = wins + unknown
-    high = float(betaincinv(most + 1, n - most, 1 - level)) if most < n else 1.0
+    low, high = bound_share(wins, n, level)[0], bound_share(wins + unknown, n, level)[1]
     return TestedGain(gain=wins / n, low=low, high=high, p=_sign_p(wins, n), p_reversed=_sign_p(losses, n))
 
 

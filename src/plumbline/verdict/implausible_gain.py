@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
-
-from scipy.special import chdtri
+from plumbline.stats.sample_spread import bound_sigma
 
 #: The largest gain over its baseline in standard deviations of a run that one of the five studies prints: 0.0071 nats
 #: at 0.0003 (premature, table 11). The transfer study's largest is 4.47.
@@ -69,7 +67,7 @@ def describe_implausible_own_gain(
 
 def _is_above_known(gain: float, sigma: float, df: float) -> bool:
     """Whether a gain is above every known one by sigma's upper bound."""
-    return gain > SIGMAS * sigma * (math.sqrt(df / float(chdtri(df, 1 - TOO_SMALL))) if math.isfinite(df) else 1.0)
+    return gain > SIGMAS * bound_sigma(sigma, df, 2 * TOO_SMALL)[1]
 
 
 def _format_in_sigmas(gain: float, sigma: float) -> str:

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from scipy.special import chdtr, chdtri, nctdtr, ndtr, ndtri, stdtr, stdtrit
+from scipy.special import chdtr, nctdtr, ndtr, ndtri, stdtr, stdtrit
+
+from plumbline.stats.sample_spread import bound_sigma
 
 #: Here scipy's series for the noncentral t ends, and the numerator hardly varies: t is this over the estimated sigma.
 FAR = 1000.0
 #: From so many degrees of freedom on, sigma is as good as known.
 KNOWN = 1e5
-#: The chance on either side of sigma's interval.
-TAIL = (1 - 0.95) / 2
 #: More seeds than this are not counted.
 MOST = 1_000_000
 
@@ -112,7 +112,4 @@ def compute_sigma_interval(sigma: float, freedom: float) -> tuple[float, float]:
     """Compute the 95 % interval of the true sigma from an estimate with these degrees of freedom, for normally
     distributed runs.
     """
-    if math.isinf(freedom):
-        return sigma, sigma
-    low, high = (sigma * math.sqrt(freedom / float(chdtri(freedom, q))) for q in (TAIL, 1 - TAIL))
-    return low, high
+    return bound_sigma(sigma, freedom, 0.05)

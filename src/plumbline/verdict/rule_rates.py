@@ -25,9 +25,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy import special
 
 from plumbline.core.errors import PlumblineError, visible
+from plumbline.stats.distributions import bound_share
 
 #: True gains of the made-up changes, in sigma.
 GAINS = (0.0, 1.0, 2.0)
@@ -59,11 +59,7 @@ class Share:
     @property
     def interval(self) -> tuple[float, float]:
         """The interval's ends."""
-        low = float(special.betaincinv(self.kept, self.tried - self.kept + 1, 0.025)) if self.kept else 0.0
-        high = (
-            float(special.betaincinv(self.kept + 1, self.tried - self.kept, 0.975)) if self.kept < self.tried else 1.0
-        )
-        return low, high
+        return bound_share(self.kept, self.tried, 0.025)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -20,7 +20,6 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from scipy.special import stdtr
 
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import read_json
@@ -33,6 +32,7 @@ from plumbline.operate.preflight.method_checks import checks_report, decoded_los
 from plumbline.operate.preflight.method_checks.leaks import TRAINED, Leak, Mode
 from plumbline.specs.own_methods_file import OwnMethodsFile
 from plumbline.specs.spec import RunSpec
+from plumbline.stats.welch_and_stouffer import welch_of_summaries
 
 #: Tokens of a batch that is examined.
 TOKENS = 8_192
@@ -176,10 +176,8 @@ def describe_missing_gain(of_the_loss_S: np.ndarray, elsewhere_S: np.ndarray) ->
     gain, other = float(of_the_loss_S.mean()), float(elsewhere_S.mean())
     if gain <= 0 or other >= SHARE * gain:
         return None
-    spreads = ours.var(ddof=1) / BLOCKS, theirs.var(ddof=1) / BLOCKS
-    error = math.sqrt(sum(spreads))
-    freedom = sum(spreads) ** 2 / sum(spread**2 / (BLOCKS - 1) for spread in spreads) if error else math.inf
-    if error and stdtr(freedom, -(gain - other) / error) > LEVEL:
+    sides = ((float(blocks.std(ddof=1)), BLOCKS) for blocks in (ours, theirs))
+    if welch_of_summaries(gain - other, *sides).p_greater > LEVEL:
         return None
     return f"{gain:.3g} on {len(of_the_loss_S):,} sequences of the loss, and {other:.3g} on {len(elsewhere_S):,}"
 
