@@ -22,6 +22,7 @@ from plumbline.stats.sessions import false_keeps
 from plumbline.verdict.decision.experiment import BASELINE, FINISHED, Decision, ExperimentTerms, Session
 from plumbline.verdict.formatting import format_p, format_value, join_with_and, quote, strip_markup
 from plumbline.verdict.outcome import Outcome
+from plumbline.verdict.power import ComparisonDesign
 
 #: More runs than these are not proposed.
 MOST_MORE = 100
@@ -342,11 +343,9 @@ def count_fixed_runs(design: SequentialDesign) -> int | None:
     power = compute_characteristics(design, design.target_gain_sigmas).kept
     for n in range(1, 10 * design.most):
         df = design.bank + n - 2
-        if df >= 1:
-            shift = design.target_gain_sigmas / math.sqrt(1 / design.bank + 1 / n)
-            critical = float(special.stdtrit(df, 1 - design.alpha))
-            if 1 - float(special.nctdtr(df, shift, critical)) >= power:
-                return n
+        fixed = ComparisonDesign(math.sqrt(1 / design.bank + 1 / n), df, design.alpha)
+        if df >= 1 and fixed.power(design.target_gain_sigmas) >= power:
+            return n
     return None
 
 
