@@ -1,4 +1,4 @@
-"""Private parts of Snakemake stand in two modules, are there, and are those of the minor version that was checked."""
+"""Private parts of Snakemake stand in three modules, are there, and are those of the minor version that was checked."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from pkgutil import resolve_name
 import pytest
 import snakemake.cli  # noqa: F401  (its modules import one another, in this order alone)
 
-from plumbline.project import snakemake_internals, snakemake_shortcuts
+from plumbline.project import snakemake_internals, snakemake_messages, snakemake_shortcuts
 from plumbline.project.snakemake_internals import SEEN_WITH
 from tests.architecture.rooms import ROOT
 
-MODULES = (snakemake_internals, snakemake_shortcuts)
+MODULES = (snakemake_internals, snakemake_messages, snakemake_shortcuts)
 FILES = [Path(str(module.__file__)) for module in MODULES]
 #: What is private and used there: names by the module or class that has them.
 PARTS: dict[str, tuple[str, ...]] = {

@@ -9,7 +9,7 @@ import snakemake.cli  # noqa: F401  (its modules import one another, in this ord
 import snakemake.exceptions as exceptions
 
 from plumbline.core.errors import PlumblineError
-from plumbline.project import snakemake_internals
+from plumbline.project import snakemake_messages
 
 
 def refuse(error: Exception) -> str:
@@ -35,7 +35,7 @@ def refuse(error: Exception) -> str:
 def test_a_refusal_is_its_sentence_and_a_bug_has_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
     for owner, name in ((exceptions, "format_exception_to_string"), (exceptions.InputFunctionException, "__init__")):
         monkeypatch.setattr(owner, name, getattr(owner, name))  # as it was, after the test
-    snakemake_internals.show_sentences_alone()
+    snakemake_messages.show_sentences_alone()
     assert refuse(PlumblineError("no learning rate yet")) == "error: no learning rate yet"
     bug = refuse(ValueError("a bug"))
     assert "ValueError: a bug" in bug and "seed=101" in bug and "pretrain.smk" in bug

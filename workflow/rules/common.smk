@@ -16,6 +16,7 @@ from plumbline.plan.run_estimate import JobRequests, estimator
 from plumbline.project import (
     load,
     snakemake_internals,
+    snakemake_messages,
     snakemake_shortcuts,
     use_this_interpreter,
 )
@@ -26,7 +27,7 @@ snakemake_shortcuts.spare_repetitions()
 
 PROJECT = load(dict(config))
 PROJECT.tokens.require()
-snakemake_internals.answer_unknown_targets(PROJECT.unknown_paths.nothing_makes)
+snakemake_messages.answer_unknown_targets(PROJECT.unknown_paths.nothing_makes)
 # What jobs will take, from finished runs where there are any: read once, here.
 ESTIMATOR = estimator(PROJECT)
 # Memory and time limits, by benchmarks/job_resources.yaml.

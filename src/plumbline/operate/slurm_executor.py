@@ -16,7 +16,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from plumbline.project import snakemake_internals
+from plumbline.project import snakemake_internals, snakemake_messages
 
 #: Versions of the plugin whose source was read for this.
 SEEN_WITH = ("2.8",)
@@ -71,7 +71,7 @@ def mend(workflow: Any) -> None:
         return
     stop = threading.Event()
     snakemake_internals.before_cancelling(workflow, stop.set)
-    replace_parts(plugin, stop, snakemake_internals.logger().warning)
+    replace_parts(plugin, stop, snakemake_messages.logger().warning)
 
 
 def replace_parts(plugin: Any, stop: threading.Event, warn: Callable[[str], None]) -> None:

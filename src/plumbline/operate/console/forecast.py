@@ -17,7 +17,7 @@ from plumbline.core.formats import format_count, format_rough_duration
 from plumbline.operate.console.rule_names import HIDDEN, RUN_STAGES, stage
 from plumbline.plan import data_stage
 from plumbline.plan.run_estimate import RunEstimator
-from plumbline.project import snakemake_internals
+from plumbline.project import snakemake_internals, snakemake_messages
 from plumbline.specs.study_config import Run
 
 #: The record's attribute that holds the forecast.
@@ -39,7 +39,7 @@ class Forecast:
 
 def announce(workflow: Any, estimator: RunEstimator) -> None:
     """Put the forecast of a Snakemake `workflow` into its log. One that fails is a warning, never the end of a run."""
-    logger = snakemake_internals.logger()
+    logger = snakemake_messages.logger()
     try:
         jobs, limits = snakemake_internals.list_numbered_jobs(workflow), snakemake_internals.resource_limits(workflow)
         cluster = not snakemake_internals.runs_jobs_here(workflow)

@@ -42,10 +42,10 @@ class LogHandler(LogHandlerBase):
         # Snakemake imports every plugin, whichever it uses: what costs time is imported when this one is used.
         from plumbline.operate.console import dry_run_page
         from plumbline.operate.console.job_display import JobDisplay
-        from plumbline.project import snakemake_internals
+        from plumbline.project import snakemake_messages
 
         settings = self.common_settings
-        self.default, self.formatter = snakemake_internals.own_log_handler(settings)
+        self.default, self.formatter = snakemake_messages.own_log_handler(settings)
         self.plain = bool(settings.dryrun) or not dry_run_page.are_usual(settings)
         self.page = dry_run_page.DryRunPage() if dry_run_page.is_requested(settings) else None
         self.long = False
