@@ -88,14 +88,14 @@ def test_each_part_of_a_float_has_its_caption_and_its_label(tmp_path: Path) -> N
     assert (right.caption, right.label) == ("Right / Both.", "r")
 
 
-def test_titles_colours_and_lines_go_with_the_table(tmp_path: Path) -> None:
+def test_titles_and_lines_go_with_the_table(tmp_path: Path) -> None:
     body = "\\multicolumn{3}{l}{\\textit{Small}} \\\\ & & \\\\ x & \\textcolor{red}{1} & 2 \\\\ \\midrule"
     body += "\\multicolumn{3}{l}{Large} \\\\\n y & 3 {\\color{blue}(+1)} & \\textbf{4} \\\\\n"
     text = "\\begin{table}\\begin{tabular}{lrr} M & A & B \\\\ \\midrule " + body + "\\end{tabular}\\end{table}"
     _, source = read(tmp_path, text)
     (table,) = read_tables(tmp_path / "out")
     assert isinstance(table, PaperTable) and table.titles == {0: "Small", 1: "Large"} and table.groups == (0, 1)
-    assert [table.cell(row, "A").colour for row in ("x", "y")] == ["red", "blue"] and table.cell("y", "B").bold
+    assert [table.cell(row, "A").text for row in ("x", "y")] == ["1", "3 (+1)"] and table.cell("y", "B").bold
     assert source.tables["table1"].lines["paper.tex:2"] == "y & 3 {\\color{blue}(+1)} & \\textbf{4} \\\\"
 
 

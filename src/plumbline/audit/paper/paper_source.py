@@ -16,7 +16,7 @@ from plumbline.core.errors import UsageError
 SOURCES, BYTES = "sources.json", 16_000_000
 
 
-class TableSource(Struct, forbid_unknown_fields=True, kw_only=True):
+class TableSource(Struct, kw_only=True):  # which had `colours` once
     """Where a table stands, and what its CSV does not say.
 
     Attributes:
@@ -24,7 +24,6 @@ class TableSource(Struct, forbid_unknown_fields=True, kw_only=True):
         titles: title above a group of rows, by the group's number.
         cells: for each row the place of each of its cells: "file:line", or nothing.
         lines: place of a cell -> the line of LaTeX there.
-        colours: "row,column" (counted from 0) -> colour of the cell's text, as the paper names it.
     """
 
     where: str
@@ -35,7 +34,6 @@ class TableSource(Struct, forbid_unknown_fields=True, kw_only=True):
     titles: dict[int, str] = field(default_factory=dict)
     cells: list[list[str]] = field(default_factory=list)
     lines: dict[str, str] = field(default_factory=dict)
-    colours: dict[str, str] = field(default_factory=dict)
 
 
 class UnreadTable(Struct, forbid_unknown_fields=True, frozen=True):

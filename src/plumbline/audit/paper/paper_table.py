@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
@@ -277,9 +277,6 @@ def _read_table(path: Path, source: TableSource) -> PaperTable:
     places = {}
     if source.sha256 == sha256_text(text) and len(source.cells) == len(rows):
         places = {(n, m): where for n, line in enumerate(source.cells) for m, where in enumerate(line)}
-        for n, m in ((n, m) for n, line in enumerate(body) for m in range(len(line))):
-            if colour := source.colours.get(f"{n},{m}"):
-                body[n][m] = replace(body[n][m], colour=colour)
     return PaperTable(
         name=path.stem,
         columns=tuple(columns),

@@ -35,11 +35,11 @@ _UNIT = (
 _UP, _DOWN = "↑▲△▴▵↗⬆⇑", "↓▼▽▾▿↘⬇⇓"
 _ARROW = f"[{_UP}{_DOWN}]"
 _CELL = re.compile(
-    rf"(?:p\s?(?=[<≤=>≥]))?(?P<arrow>{_ARROW})?\s?(?P<relation>[<≤>≥=~≈∼]\s?)?(?P<sign>[+-]?)(?P<currency>(?:US\s?)?[$€£]\s?)?(?P<number>{_NUMBER})"
+    rf"(?:p\s?(?=[<≤=>≥]))?(?P<arrow>{_ARROW})?\s?(?P<relation>[<≤>≥=~≈∼]\s?)?(?P<sign>[+-]?)(?:(?:US\s?)?[$€£]\s?)?(?P<number>{_NUMBER})"
     rf"\s?(?P<unit>{_UNIT}?)(?:\s?(?:±|\+/-|\+-)\s?(?P<sd>{_NUMBER})\s?(?P<sd_unit>{_UNIT}?))?"
     rf"(?:\s?(?P<after>{_ARROW}))?(?:\s?\(\s?(?:(?:±|\+/-|\+-|std\.?|sd)\s?(?P<sd_inside>{_NUMBER})|(?P<way>{_ARROW})?\s?"
     rf"(?P<bracket>[+-]?{_NUMBER}))\s?(?P<bracket_unit>{_UNIT}?)\s?(?P<way_after>{_ARROW})?\s?\)"
-    rf"|\s?\(\s?[nN]\s?=\s?(?P<count>\d{{1,9}})\s?\)"
+    rf"|\s?\(\s?[nN]\s?=\s?\d{{1,9}}\s?\)"
     rf"|\s?[\[(]\s?(?P<low>[+-]?{_NUMBER})%?(?:\s?[,-]\s?|\sto\s)(?P<high>[+-]?{_NUMBER})%?\s?[\])]"
     rf"|\s@\s?{_NUMBER}\s?{_UNIT}?"  # at which coverage or threshold it was measured
     # A change or a spread below, above or next to a value: 81.7_+0.3, 81.7_0.3, 81.7^+0.3, 81.7 ↓0.3.
@@ -73,15 +73,11 @@ class PrintedCell:
         text: what is printed, without marks.
         number: the number's text as `Decimal` reads it, or None if the cell holds words, a list or nothing.
         unit: what follows the number: "%", "M" (also where "million" is printed), "x"; empty: nothing.
-        currency: the sign before the number: "$".
         relation: "=", or how the number is printed as a bound ("<", ">") or as about right ("~").
         sd: the number after a ±, or None.
         bracket: the number in brackets after the number, or None; its unit; whether it has a sign or an arrow.
-        count: the n of "(n=12)" after the number, or None.
-        interval: the ends of a range in brackets that holds the number, or None.
         values: the numbers of a list, which a cell has in place of one number.
         bold, underlined: how it is marked; `stars`: how many stars stand after the number.
-        colour: the colour of the text, or of the part in brackets, as the paper names it.
         arrow: 1 or -1 where an arrow points up or down next to the number, else 0; in a difference it is the sign.
         leading: the arrow stands before the number.
     """
@@ -89,19 +85,15 @@ class PrintedCell:
     text: str
     number: str | None = None
     unit: str = ""
-    currency: str = ""
     relation: str = "="
     sd: str | None = None
     bracket: str | None = None
     bracket_unit: str = ""
     bracket_signed: bool = False
-    count: str | None = None
-    interval: tuple[str, str] | None = None
     values: tuple[str, ...] = ()
     bold: bool = False
     underlined: bool = False
     stars: int = 0
-    colour: str = ""
     arrow: int = 0
     leading: bool = False
 
@@ -149,9 +141,9 @@ def read_cell(text: str) -> PrintedCell:
     bare = re.sub(r"(?<=\d)[*†‡§¶⋆]+(?=\s?±)", "", bare).replace("{,}", ",").replace("\\%", "%")
     match = _CELL.fullmatch(bare) or _BRACKETED.fullmatch(bare)
     parts = defaultdict(str, {name: text or "" for name, text in match.groupdict().items()} if match else {})
-    interval = (_parse_decimal(parts["low"]), _parse_decimal(parts["high"])) if parts["low"] else None
     number = _parse_decimal(parts["sign"] + parts["number"]) if match else None
-    if number is None or (interval and not Decimal(interval[0]) <= Decimal(number) <= Decimal(interval[1])):
+    ends = [Decimal(_parse_decimal(parts[end])) for end in ("low", "high") if parts[end]]
+    if number is None or (ends and not ends[0] <= Decimal(number) <= ends[1]):  # no interval of this number
         several = _LIST.fullmatch(bare) and tuple(re.findall(r"[+-]?\d+\.\d+", bare.replace("+", "")))
         return PrintedCell(text=plain, values=several or (), bold=bold, underlined=underlined)
     sd, arrow = parts["sd"] or parts["sd_inside"], parts["arrow"] or parts["after"]
@@ -160,14 +152,11 @@ def read_cell(text: str) -> PrintedCell:
         text=plain,
         number=number,
         unit=_MULTIPLES.get(unit := parts["unit"] or parts["sd_unit"], unit),
-        currency=parts["currency"].strip()[-1:],
         relation=_RELATIONS[parts["relation"].strip()],
         sd=_parse_decimal(sd) if sd else None,
         bracket=_parse_decimal(_replace_arrow(bracket)) if bracket else None,
         bracket_unit=parts["bracket_unit"] or parts["beside_unit"] if bracket else "",
         bracket_signed=bool(bracket) and not bracket[0].isdigit(),
-        count=parts["count"] or None,
-        interval=interval,
         bold=bold,
         underlined=underlined,
         stars=len(re.sub(r"[^*]", "", re.sub(r".*[\w).\]]", "", plain))),

@@ -72,14 +72,14 @@ SILENT = {
     "rule": 2, "fontsize": 2, "setlength": 2, "kern": 0, "index": 1, "arrayrulecolor": 1, "rowcolors": 3,
     "addlinespace": 0, "nocite": 1, "includegraphics": 1, "parencite": 1, "textcite": 1,
     "autocite": 1, "renewcommand": 2, "tabcolsep": 0, "extrarowheight": 0, "hypersetup": 1, "linespread": 1,
-    "fontseries": 1, "fontshape": 1,
+    "fontseries": 1, "fontshape": 1, "color": 1,
 }  # fmt: skip
 LAST_READ = {
     "colorbox": 2, "rotatebox": 2, "scalebox": 2, "resizebox": 3, "parbox": 2, "raisebox": 2,
     "adjustbox": 2, "href": 2, "makecell": 1, "shortstack": 1, "fcolorbox": 3, "SI": 1, "hyperref": 1,
     "multirowcell": 2, "specialcell": 1, "rotcell": 1, "multirowthead": 2, "turnbox": 2, "tcbox": 1, "hl": 1,
     "url": 1, "adjincludegraphics": 1, "makecell*": 1, "cellcolor*": 1, "resizebox*": 3,
-    "hyperlink": 2, "hypertarget": 2,
+    "hyperlink": 2, "hypertarget": 2, "textcolor": 2,
 }  # fmt: skip
 #: Names of macros that print the direction of a change before its size: \\down{0.3}.
 _WAY = re.compile(
@@ -104,7 +104,6 @@ class CellText:
     text: str = ""
     bold: bool = False
     underlined: bool = False
-    colour: str = ""
     unknown: list[str] = field(default_factory=list)
 
 
@@ -114,7 +113,6 @@ class _State:
 
     bold: bool = False
     underlined: bool = False
-    colour: str = ""
 
 
 class _Piece(NamedTuple):
@@ -123,7 +121,6 @@ class _Piece(NamedTuple):
     text: str
     bold: bool
     underlined: bool
-    colour: str
 
 
 @cache
@@ -150,12 +147,10 @@ def cell_text(tokens: Sequence[Token]) -> CellText:
     marked = [
         piece for piece in (_keep_main(pieces) if _BESIDE.search(text) else pieces) if re.search(r"\w", piece.text)
     ]
-    colours = {piece.colour for piece in pieces if piece.colour and re.search(r"\w", piece.text)}
     return CellText(
         text=text,
         bold=bool(marked) and all(piece.bold for piece in marked),
         underlined=bool(marked) and all(piece.underlined for piece in marked),
-        colour=colours.pop() if len(colours) == 1 else "",
         unknown=unknown,
     )
 
@@ -198,10 +193,10 @@ def _render(tokens: list[Token], state: _State, out: list[_Piece], unknown: list
         return
 
     def put(text: str) -> None:
-        out.append(_Piece(text, state.bold, state.underlined, state.colour))
+        out.append(_Piece(text, state.bold, state.underlined))
 
-    def inside(inner: list[Token], *, bold: bool = False, underlined: bool = False, colour: str = "") -> None:
-        inner_state = _State(state.bold or bold, state.underlined or underlined, colour or state.colour)
+    def inside(inner: list[Token], *, bold: bool = False, underlined: bool = False) -> None:
+        inner_state = _State(state.bold or bold, state.underlined or underlined)
         _render(inner, inner_state, out, unknown, depth + 1)
 
     place = 0
@@ -223,7 +218,7 @@ def _render(tokens: list[Token], state: _State, out: list[_Piece], unknown: list
             written = "".join(piece.text for piece in out[before:]).strip()
             lowered = text in ("_", "textsubscript")
             if _ALONE.match(written) or (lowered and re.match(r"\(\d", written)) or (not lowered and not written):
-                out[before - 1] = _Piece("", state.bold, state.underlined, state.colour)
+                out[before - 1] = _Piece("", state.bold, state.underlined)
         elif kind == "sign":
             if text not in "$}":
                 put(text)
@@ -261,15 +256,6 @@ def _write_command(tokens, place, text, state, put, inside, unknown) -> int:  # 
             inside(inner, bold=text in BOLD, underlined=text in UNDERLINED)
     elif text in PLAIN:
         _, place = option(tokens, place) if text in ("num", "numprint") else (None, place)
-    elif text in ("color", "textcolor"):
-        place = _skip_options(tokens, place)
-        colour, place = group(tokens, place)
-        name = "".join(token.text for token in colour)
-        if text == "color":
-            state.colour = name
-        else:
-            inner, place = group(tokens, place)
-            inside(inner, colour=name)
     elif (way := _WAY.fullmatch(text)) is not None:
         # A macro of the paper's style that is not among its sources, and is named after what it prints.
         put("↑" if way["up"] else "↓")

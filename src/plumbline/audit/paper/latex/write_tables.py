@@ -115,7 +115,7 @@ def _name_tables(tables: list[ReadTable]) -> list[str]:
 def _write_csv(table: ReadTable, entry: TableSource) -> tuple[str, list[str]]:
     """A table as CSV, and the cells that could not be read; an empty text if nothing could, and `table.problem`.
 
-    `entry` gets the places and colours of the cells, and the titles that stand above groups of rows.
+    `entry` gets the places of the cells, and the titles that stand above groups of rows.
     """
     width = max((sum(cell.columns for cell in row) for row in table.rows), default=0)
     size = f"{len(table.rows)} rows and {width} columns"
@@ -161,11 +161,6 @@ def _write_csv(table: ReadTable, entry: TableSource) -> tuple[str, list[str]]:
             if cell is not None and cell.content.unknown and not cell.filled:
                 unknown = ", ".join(dict.fromkeys(cell.content.unknown))
                 problems.append(f"{cell.where}: the cell {cell.content.text[:60]!r}: not known: {unknown[:100]}")
-        entry.colours |= {
-            f"{len(entry.cells)},{place}": visible(cell.content.colour[:40])
-            for place, cell in enumerate(cells)
-            if cell is not None and cell.content.colour
-        }
         text.write(write_rows([map(_format_cell, cells)]))
         entry.cells.append([cell.where if cell else "" for cell in cells])
     return text.getvalue(), problems
