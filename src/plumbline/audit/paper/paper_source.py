@@ -16,7 +16,7 @@ from plumbline.core.errors import UsageError
 SOURCES, BYTES = "sources.json", 16_000_000
 
 
-class TableSource(Struct, kw_only=True):  # which had `colours` once
+class TableSource(Struct, kw_only=True):  # unknown fields are passed over: earlier versions wrote `colours`
     """Where a table stands, and what its CSV does not say.
 
     Attributes:
