@@ -50,7 +50,7 @@ def test_what_holds_ends_with_0_and_what_contradicts_with_10(tmp_path: Path) -> 
 
 def test_the_page_has_the_papers_title_and_link(tmp_path: Path) -> None:
     part = "[paper]\ntitle = 'Sums'\nlink = '{}'\n"
-    text = part.format("https://arxiv.org/abs/2.1?a=1&b=\"x\"") + CHECK
+    text = part.format('https://arxiv.org/abs/2.1?a=1&b="x"') + CHECK
     folder = folder_of(tmp_path / "paper", SOUND | {"audit.toml": text})
     assert audit(folder).returncode == 0
     page = (folder / "audit/audit.md").read_text()
