@@ -106,7 +106,9 @@ class RunValues:
         if rows is None:
             return math.nan
         rows = rows[(rows["probe"] == column) & ((rows["fraction"] - measure.at).abs() < _NEAR)]
-        return float(rows[_choose_layers(rows["layer"], str(layers), run.spec.model.layers)]["value"].mean())
+        return float(
+            rows[_choose_layers(rows["layer"], str(layers), run.spec.model.layers)]["value"].mean(skipna=False)
+        )
 
 
 def choose_rate(runs: Sequence[StatedRun], values: RunValues) -> float | None:

@@ -25,7 +25,9 @@ NOTES = (
     "not run: a run is missing, one that chooses a rate among them, and the others' gain is not shown. A run that "
     "diverged, or of which the number was not read, leaves a statement not decided, whatever its other contrasts; what "
     "the other seeds gained is shown. So do runs at another rate than the tuning runs choose. Where the best rate or "
-    "the largest that trains is asked for, a rate at which a run diverges is neither.",
+    "the largest that trains is asked for, a rate at which a run diverges is neither; a seed in which every arm trains "
+    "at the largest that was tried has no gain, and in high it has one. Of capped losses, arms of which none trains in "
+    "any seed leave a statement not decided.",
     "Nothing here is evidence about a model of the paper's size.",
 )
 
