@@ -19,7 +19,8 @@ from plumbline.stats import stated_power
 from tests.verdict.small_models import independent_judge, written_worlds
 from tests.verdict.small_models.written_worlds import LOSSES, ROOT, Change, Made
 
-RECORD = ROOT / "records/evening-key-norms-1d47efa/bundle.tar.xz"
+#: Study -> the record that its kept table is of.
+RECORDS = {"key_norms": "evening-key-norms-1d47efa"}
 #: Column -> how far the two may be apart; the bounds of an order are simulated by each, in steps of 0.05.
 NEAR = {"gain": 1e-9, "low": 1e-9, "high": 1e-9, "p": 1e-6}
 ORDER_BOUNDS = 0.08
@@ -318,15 +319,20 @@ def test_every_statement_is_judged_with_all_its_runs() -> None:
     assert words == {"seen", "reversed", "not seen", "not decided", "not run"}
 
 
-def test_the_records_table_is_the_judges(tmp_path: Path) -> None:
-    with tarfile.open(RECORD) as bundle:
+@pytest.mark.parametrize("study", RECORDS)
+def test_the_kept_table_is_the_judges(study: str, tmp_path: Path) -> None:
+    with tarfile.open(ROOT / "records" / RECORDS[study] / "bundle.tar.xz") as bundle:
         wanted = ("outcome.json", "manifest.json", "probes.parquet")
         for member in bundle:
             _, inside, name = member.name.partition("/work/evening/")
             if inside and name.endswith(wanted) and (content := bundle.extractfile(member)) is not None:
                 (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
                 (tmp_path / name).write_bytes(content.read())
-    rows = by_place(pd.DataFrame(independent_judge.judge(ROOT / "studies/key_norms/small.yaml", tmp_path)))
-    table = pd.read_csv(ROOT / "studies/key_norms/small.csv")
+    rows = by_place(pd.DataFrame(independent_judge.judge(ROOT / "studies" / study / "small.yaml", tmp_path)))
+    table = pd.read_csv(ROOT / "studies" / study / "small.csv")
     table["size"] = table["row"].str.split("/").str[1]
-    assert list_differences(by_place(table), rows) == [] and len(rows) == 16
+    assert list_differences(by_place(table), rows) == [] and len(rows) == len(table)
+
+
+def test_every_kept_table_has_a_record() -> None:
+    assert {path.parent.name for path in ROOT.glob("studies/*/small.csv")} == set(RECORDS)
