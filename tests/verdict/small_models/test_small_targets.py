@@ -136,6 +136,17 @@ def test_the_picture_has_its_minimum_at_0_and_its_target_at_1() -> None:
     assert any("missing" in text.get_text() for text in axes.texts), "what is not drawn is named"
 
 
+def test_a_size_of_which_nothing_was_run_is_named_once() -> None:
+    frames = draw_gains("premature", "lower_routing_is_not_delayed", 0.0, 1e-4)
+    frames = dataclasses.replace(frames, runs=frames.runs.copy())
+    frames.runs.loc[frames.runs.index.str.contains("/deep/"), ["outcome", "validation_loss"]] = ["missing", math.nan]
+    picture = make("premature", "small_gains", frames, "figures")
+    assert isinstance(picture, FigureWithData)
+    (note,) = [text.get_text() for text in picture.figure.axes[0].texts if "not drawn" in text.get_text()]
+    words = " ".join(note.split())
+    assert words.count("1.3M") == 1 and "every gain at 1.3M (missing)" in words and words.count("0.8M") > 5
+
+
 def test_before_any_run_a_table_says_so(tmp_path: Path) -> None:
     """By the command that the rule calls."""
     out = tmp_path / "small.csv"

@@ -45,9 +45,8 @@ def small_gains(frames: RunFrames, study: Study, published: object) -> FigureWit
     figure, axes = figure_style.make_canvas(figure_style.PAGE, 1.3 + 0.19 * max(len(drawn), 8))
     _draw(axes, drawn, list(stated.sizes))
     axes.set_title(f"What was stated of small models\npreset {study.preset_named}", fontsize=8.5)
-    absent = frame[frame["gain"].isna()]
-    labels = absent["row"] + ", " + absent["label"] + " (" + absent["lacking"] + ")"
-    figure_style.note_absent(axes, labels if len(drawn) else [f"all {len(absent)} gains, whose runs are not there"])
+    names = _name_absent(frame) if len(drawn) else [f"all {len(frame)} gains, whose runs are not there"]
+    figure_style.note_absent(axes, names)
     return FigureWithData(figure, frame.assign(preset=study.preset_named))
 
 
@@ -71,6 +70,18 @@ def _make_row(gain: ContrastGain, verdict: str, study: Study) -> dict[str, str |
         **dict(zip(("gain", "low", "high"), numbers, strict=True)),
         **dict(zip(("drawn_gain", "drawn_low", "drawn_high"), map(to_scale, numbers), strict=True)),
     }
+
+
+def _name_absent(frame: pd.DataFrame) -> list[str]:
+    """What is not drawn, and why; a size of which nothing is by its own name, since its gains would fill the page."""
+    names = list[str]()
+    for label, gains in frame.groupby("label", sort=False):
+        absent = gains[gains["gain"].isna()]
+        if len(absent) == len(gains) and absent["lacking"].nunique() == 1:
+            names.append(f"every gain at {label} ({absent['lacking'].iloc[0]})")
+        else:
+            names += (absent["row"] + ", " + absent["label"] + " (" + absent["lacking"] + ")").tolist()
+    return names
 
 
 def _draw(axes: Axes, drawn: pd.DataFrame, sizes: list[str]) -> None:
