@@ -9,8 +9,8 @@ import pytest
 from scipy import stats
 
 from plumbline.core.errors import PlumblineError
+from plumbline.stats.sample_spread import bound_sigma
 from plumbline.stats.stated_power import (
-    bound_sigma,
     compute_sign_power,
     find_least_gain,
     simulate_order_test,

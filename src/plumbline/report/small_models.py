@@ -26,6 +26,7 @@ from plumbline.specs.small_file import SmallFile, Statement
 from plumbline.specs.study_config import Run
 from plumbline.specs.yaml_files import ROOT
 from plumbline.stats import stated_power
+from plumbline.stats.sample_spread import bound_sigma
 from plumbline.verdict.small_models.statement_gains import NOT_RUN
 
 #: The page of all studies, that of one in its folder, and what begins and ends the section that is written here.
@@ -172,7 +173,7 @@ def compute_power(statement: Statement, small: SmallFile, size: str) -> tuple[fl
     if statement.noise is None:
         return None
     noise = (small.noise or {})[statement.noise[size]]
-    low, high = stated_power.bound_sigma(noise.sigma, noise.df)
+    low, high = bound_sigma(noise.sigma, noise.df)
     if statement.test == "order":
         assert statement.spread is not None and statement.tuning is not None and statement.tuning.own_seeds
         seeds, methods = (len(statement.tuning.own_seeds), n), len(statement.contrasts)

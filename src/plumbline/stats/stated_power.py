@@ -14,7 +14,6 @@ from scipy.special import bdtrc
 
 from plumbline.core.errors import PlumblineError
 from plumbline.stats.distributions import noncentral_t_sf, t_isf
-from plumbline.stats.sample_spread import bound_sigma as bound_sigma  # as others read it from here
 
 WORLDS, SEED = 20_000, 0
 

@@ -162,14 +162,14 @@ def draw(name: str, run: StatedRun, way: float) -> Made:
 def write_run(work: Path, run: StatedRun, one: Made) -> None:
     """Write a run's files, without the waiting for a disk that real ones have."""
     spec = run.spec
-    told = {"interventions": [{"fraction": one.released, "released": 1, "why": "online"}]}
+    release = {"interventions": [{"fraction": one.released, "released": 1, "why": "online"}]}
     written = make_run(
         spec,
         pd.DataFrame(),
         step=spec.train.steps,
         loss=one.loss,
         diverged="no number" if one.ended == "diverged" else "",
-        outcome=told if run.spec.interventions else {"interventions": []},
+        outcome=release if run.spec.interventions else {"interventions": []},
     )
     folder = work / "runs" / spec.key
     folder.mkdir(parents=True)

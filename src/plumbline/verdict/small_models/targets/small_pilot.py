@@ -15,7 +15,7 @@ from plumbline.results.tables.shared_columns import FACTS, fact_cells, make_tabl
 from plumbline.results.tables.table import Cell, Column, Table, number_cell
 from plumbline.specs import small_file, small_runs
 from plumbline.specs.study_config import Study
-from plumbline.stats import stated_power
+from plumbline.stats.sample_spread import bound_sigma
 from plumbline.verdict.small_models.statement_gains import ContrastGain, compute_gains, compute_t_power
 
 POWER, MOST_SEEDS = 0.8, 200
@@ -76,7 +76,7 @@ def _make_row(gain: ContrastGain, frames: RunFrames, study: Study) -> dict[str, 
     outcomes = [str(frames.runs.loc[key, "outcome"]) for key in keys]
     low = high = needed = None
     if tested is not None and tested.sigma > 0 and not gain.word:  # no seed undoes a run that diverged
-        least, most = stated_power.bound_sigma(tested.sigma, tested.df)
+        least, most = bound_sigma(tested.sigma, tested.df)
         low, high = (compute_t_power(statement, gain.contrast, sigma, len(statement.seeds)) for sigma in (most, least))
         needed = _find_seeds(gain, tested.sigma)
 
