@@ -90,6 +90,19 @@ def test_the_runs_of_small_models_plan(project: Project, name: str) -> None:
     assert {run.spec.run_id for run in study.group("small")} == {run.spec.run_id for run in stated}
 
 
+def test_one_size_of_small_models_plans(project: Project) -> None:
+    """And what is made knows which."""
+    config = ("--config", "preset=evening", "studies=[quack]", "sizes=[mla_small]")
+    done = project.snakemake("-n", "-p", "results/evening/quack/small.csv", *config)
+    study = study_config.load("quack", "evening", project.root, sizes=["mla_small"])
+    wanted = study.group("small")
+    assert {run.spec.scale for run in wanted} == {"mla_small"} and "--sizes mla_small --" in done.stdout
+    assert jobs_by_rule(done.stdout)["pretrain"] == len(wanted) < len(study_config.load("quack", "evening").small_runs)
+    for preset, sizes in (("evening", "[mla_smal]"), ("demo", "[mla_small]")):
+        refused = project.snakemake("-n", "all", "--config", f"preset={preset}", "studies=[quack]", f"sizes={sizes}")
+        assert refused.returncode == 1 and "sizes: quack" in refused.stdout and "small.yaml" in refused.stdout
+
+
 def test_table2_at_demo_is_twenty_methods_and_nine_more_seeds(project: Project) -> None:
     """So few jobs that each is shown."""
     done = project.python("-m", "snakemake", "results/table2.csv", "-n")

@@ -37,13 +37,14 @@ rule table:
         preset=PROJECT.name,
         work=WORK,
         source=PROJECT.config["data"]["source"],
+        sizes=PROJECT.sizes,
         expected=lambda wildcards: PROJECT.targets.hash_runs(
             wildcards.study, wildcards.table
         ),
         fingerprint=fingerprint("table"),
     shell:
         "exec {resources.launch} -m plumbline.results table {wildcards.study:q} {wildcards.table:q} --preset {params.preset:q} "
-        "--work {params.work:q} --expected-runs-digest {params.expected:q} --documents-source {params.source:q} "
+        "--work {params.work:q} --sizes {params.sizes:q} --expected-runs-digest {params.expected:q} --documents-source {params.source:q} "
         "--fingerprint {params.fingerprint:q} --out {output.csv:q} > {log:q} 2>&1"
 
 
@@ -76,13 +77,14 @@ rule figure:
         preset=PROJECT.name,
         work=WORK,
         source=PROJECT.config["data"]["source"],
+        sizes=PROJECT.sizes,
         expected=lambda wildcards: PROJECT.targets.hash_runs(
             wildcards.study, wildcards.figure
         ),
         fingerprint=fingerprint("figure"),
     shell:
         "exec {resources.launch} -m plumbline.results figure {wildcards.study:q} {wildcards.figure:q} --preset {params.preset:q} "
-        "--work {params.work:q} --expected-runs-digest {params.expected:q} --documents-source {params.source:q} "
+        "--work {params.work:q} --sizes {params.sizes:q} --expected-runs-digest {params.expected:q} --documents-source {params.source:q} "
         "--fingerprint {params.fingerprint:q} --out {output.png:q} > {log:q} 2>&1"
 
 

@@ -95,7 +95,8 @@ def _make_command(
     read = ["--work", request.work, "--expected-runs-digest", runs]
     if request.called != request.work:
         read += ["--work-shown-as", request.called]
-    return ["plumbline.results.__main__", kind, study, *[target] * bool(target), *source, *read, *out]
+    named = [target, "--sizes", *project.sizes] if target else []
+    return ["plumbline.results.__main__", kind, study, *named, *source, *read, *out]
 
 
 def _run_command(command: list[str]) -> str:

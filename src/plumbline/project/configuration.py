@@ -19,6 +19,12 @@ from plumbline.specs.yaml_files import ROOT
 PAPER = "paper"
 
 
+def list_sizes(config: dict[str, Any]) -> list[str]:
+    """The sizes of small models that a configuration names; empty: all."""
+    sizes = config.get("sizes", "all")
+    return [] if sizes == "all" else sizes
+
+
 @dataclass(frozen=True, kw_only=True)
 class Configuration:
     """A checked configuration, with every study, corpus and run that it names loaded.
@@ -41,6 +47,11 @@ class Configuration:
     def name(self) -> str:
         """The name of the preset."""
         return self.config["preset"]
+
+    @property
+    def sizes(self) -> list[str]:
+        """The sizes of small models whose runs are made; empty: all."""
+        return list_sizes(self.config)
 
     @cached_property
     def runs(self) -> dict[str, Run]:

@@ -15,7 +15,7 @@ from msgspec import structs
 from plumbline.core.errors import PlumblineError, nearest, visible
 from plumbline.project import profiles
 from plumbline.project.bundle_products import BundleProducts
-from plumbline.project.configuration import Configuration
+from plumbline.project.configuration import Configuration, list_sizes
 from plumbline.project.external_inputs import ExternalInputs, UserTokenFiles
 from plumbline.project.fingerprints import Fingerprints
 from plumbline.project.job_command_lines import JobCommandLines
@@ -112,7 +112,7 @@ def use_this_interpreter() -> None:
 
 
 def _load_every_study(
-    names: list[str], preset: str, root: Path, source: str
+    names: list[str], preset: str, root: Path, source: str, sizes: list[str]
 ) -> tuple[dict[str, study_config.Study], dict[str, str]]:
     """All studies that have something at a preset, and those that cannot be loaded with the reason, which is warned of.
     (A study without anything at a preset, or a broken one, is an error where it is requested by name.)
@@ -124,7 +124,7 @@ def _load_every_study(
     for name in names:
         try:
             if study_config.has_targets(name, preset, root):
-                study = study_config.load(name, preset, root, source)
+                study = study_config.load(name, preset, root, source, sizes)
                 if "suite" in study.definition:
                     suites.suite(study.definition["suite"])
                 studies[name] = study
@@ -167,18 +167,18 @@ def load(config: dict[str, Any], root: Path = ROOT) -> Project:
     check(config, ConfigFile, "config/config.yaml (with --config)")
     require_work(config, root)
     preset, source = load_preset(config["preset"], root), config["data"]["source"]
-    names = known_studies(root)
+    names, sizes = known_studies(root), list_sizes(config)
     selected = config["studies"]
     studies, broken = {}, dict[str, str]()
     if selected == "all":
-        studies, broken, selected = *_load_every_study(names, config["preset"], root, source), []
+        studies, broken, selected = *_load_every_study(names, config["preset"], root, source, sizes), []
     for key, requested in (("studies", selected), ("main_study", [config["main_study"]])):
         for name in requested:
             if name not in names:
                 raise PlumblineError(
                     f"config/config.yaml: {key}: there is no study {name!r}{nearest(name, names)} (there are {names})"
                 )
-    studies |= {name: study_config.load(name, config["preset"], root, source) for name in selected}
+    studies |= {name: study_config.load(name, config["preset"], root, source, sizes) for name in selected}
     own = own_methods_file.load(config["mine"], config["preset"], root, source) if config.get("mine") else None
     read = {study.corpus for study in [*studies.values(), *([own.study] if own else [])]}
     corpora = {name: _load_corpus(name, config, root) for name in sorted(read)}

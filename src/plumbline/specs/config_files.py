@@ -120,6 +120,7 @@ class ConfigFile(ClosedStruct, frozen=True, kw_only=True):
 
     preset: Preset
     studies: Literal["all"] | list[Name]
+    sizes: Absent[Literal["all"] | Annotated[list[Name], Meta(min_length=1)]] = None
     main_study: Name
     work: Text
     machine: _Machine

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from plumbline.core.errors import PlumblineError, nearest
 from plumbline.core.files import sha256_text
 from plumbline.specs import corpus, small_file, small_runs, study_folders, study_names, suites, sweep
 from plumbline.specs.field_types import Size
@@ -213,11 +215,18 @@ class Study:
         return f"{entry['label']} ({suffix})" if suffix else entry["label"]
 
 
-def load(name: str, preset: str, root: Path = ROOT, source: str = corpus.AS_THE_CORPUS_SAYS) -> Study:
+def load(
+    name: str,
+    preset: str,
+    root: Path = ROOT,
+    source: str = corpus.AS_THE_CORPUS_SAYS,
+    sizes: Collection[str] = (),
+) -> Study:
     """Read a study's YAML and make the spec of every run under `preset`.
 
     Args:
         source: replaces the source of the corpus's texts, unless it is `corpus`.
+        sizes: of the small models, those whose runs are made; empty: all.
 
     Raises:
         PlumblineError: anything in the YAML that cannot be meant; the message names the key and the file.
@@ -225,12 +234,21 @@ def load(name: str, preset: str, root: Path = ROOT, source: str = corpus.AS_THE_
     path = study_folders.yaml_of(name, root)
     definition = complete_study(load_study(name, root), path, root)
     parent = load(definition["extends"], preset, root, source) if "extends" in definition else None
-    if preset != small_file.SMALL_PRESET or not small_file.path_of(name, root).exists():
+    has_small = preset == small_file.SMALL_PRESET and small_file.path_of(name, root).exists()
+    small = small_file.load_small(name, root) if has_small else None
+    for size in sizes:
+        there = list(small.sizes) if small else []
+        if size not in there:
+            raise PlumblineError(
+                f"config/config.yaml (with --config): sizes: {name} states nothing of a size {size!r} at preset "
+                f"{preset}{nearest(size, there)}; name sizes of its {study_folders.SMALL} (there are {there}), or all"
+            )
+    if small is None:
         return make_study(definition, path, preset, root, source, parent)
-    small = small_file.load_small(name, root)
     definition = small_runs.add_targets(definition, small, root)
     study = make_study(definition, path, preset, root, source, parent)
-    specs = small_runs.list_specs(small_runs.list_stated_runs(definition, small, root, source))
+    stated = small_runs.list_stated_runs(definition, small, root, source)
+    specs = small_runs.list_specs(run for run in stated if not sizes or run.size in sizes)
     runs = {key: Run(spec=spec, groups=groups) for key, (spec, groups) in specs.items()}
     return dataclasses.replace(study, small_runs=runs)
 

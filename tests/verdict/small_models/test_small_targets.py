@@ -123,6 +123,21 @@ def test_no_seeds_are_counted_for_a_test_that_a_diverged_run_has_decided() -> No
         assert table.cell("slowing_lowers_the_loss/shallow/slowed", column).value is not None
 
 
+def test_sizes_that_are_not_asked_for_are_not_run() -> None:
+    """Their runs are in no frame; what the others say is the same."""
+    name = "upper_entropy_stays_high"
+    every = draw_gains("premature", name, 0.03, 0.001)
+    asked = dataclasses.replace(every, runs=every.runs[every.runs["scale"] == "shallow"])
+    whole, part = (make("premature", "small", frames) for frames in (every, asked))
+    pilot, picture = make("premature", "small_pilot", asked), make("premature", "small_gains", asked, "figures")
+    assert isinstance(whole, Table) and isinstance(part, Table) and isinstance(pilot, Table)
+    facts = ["row", "verdict", "gain", "p", "outcome", "run_ids"]
+    at_shallow = whole.frame["size"] == "0.8M"
+    pd.testing.assert_frame_equal(part.frame[at_shallow][facts], whole.frame[at_shallow][facts])
+    assert set(part.frame[~at_shallow]["verdict"]) == {"not run"} and part.frame[~at_shallow]["gain"].isna().all()
+    assert set(pilot.frame["size"]) == {"0.8M", "1.3M"} and isinstance(picture, FigureWithData)
+
+
 def test_the_picture_has_its_minimum_at_0_and_its_target_at_1() -> None:
     frames = draw_gains("premature", "lower_routing_is_not_delayed", 0.0, 1e-4)
     picture = make("premature", "small_gains", frames, "figures")
@@ -147,11 +162,12 @@ def test_a_size_of_which_nothing_was_run_is_named_once() -> None:
     assert words.count("1.3M") == 1 and "every gain at 1.3M (missing)" in words and words.count("0.8M") > 5
 
 
-def test_before_any_run_a_table_says_so(tmp_path: Path) -> None:
-    """By the command that the rule calls."""
+@pytest.mark.parametrize("sizes", [[], ["--sizes", "deep"]])
+def test_before_any_run_a_table_says_so(tmp_path: Path, sizes: list[str]) -> None:
+    """By the command that the rule calls; runs of one size alone may be asked for."""
     out = tmp_path / "small.csv"
     command = [sys.executable, "-m", "plumbline.results"]
-    where = ["--preset", "evening", "--work", str(tmp_path / "none"), "--out", str(out)]
+    where = ["--preset", "evening", "--work", str(tmp_path / "none"), *sizes, "--out", str(out)]
     subprocess.run([*command, "table", "key_norms", "small", *where], check=True, capture_output=True)
     rows = pd.read_csv(out)
     assert set(rows["verdict"]) == {"not run"} and rows["gain"].isna().all() and len(rows) == 16

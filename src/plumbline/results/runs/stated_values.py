@@ -41,7 +41,7 @@ class RunValues:
     def read(self, measure: Measure, runs: Sequence[StatedRun]) -> Value:
         """Read a measure of one seed of an arm, which has a run for each rate."""
         keys = tuple(run.spec.key for run in runs)
-        outcomes = [self._find_outcome(key) for key in keys]
+        outcomes = [self.find_outcome(key) for key in keys]
         scored = measure.frame != "scores" or all(
             (key, measure.column) in self._scores
             for key, outcome in zip(keys, outcomes, strict=True)
@@ -66,23 +66,28 @@ class RunValues:
             return Value(math.nan, keys, DIVERGED)  # no rate trains; its sensitivity would be 0, the best there is
         return Value(_join_rates(measure, by_rate), keys)
 
+    def find_outcome(self, key: str) -> str:
+        """How a run ended; `MISSING` where it is not there, or was not asked for."""
+        return str(self.frames.runs.loc[key, "outcome"]) if self.is_asked(key) else MISSING
+
+    def is_asked(self, key: str) -> bool:
+        """Whether a run was asked for: a configuration may leave sizes out."""
+        return key in self.frames.runs.index
+
     def is_missing(self, key: str) -> bool:
         """Whether a run is not there."""
-        return self._find_outcome(key) == MISSING
+        return self.find_outcome(key) == MISSING
 
     def read_loss(self, key: str) -> float:
         """The final validation loss of a run; NaN where it is missing or diverged."""
-        completed = self._find_outcome(key) == COMPLETED
+        completed = self.find_outcome(key) == COMPLETED
         return float(self.frames.runs.loc[key, "validation_loss"]) if completed else math.nan
-
-    def _find_outcome(self, key: str) -> str:
-        return str(self.frames.runs.loc[key, "outcome"]) if key in self.frames.runs.index else MISSING
 
     def _read_run(self, measure: Measure, run: StatedRun) -> float:
         """The number of a run that completed, or that has one all the same; NaN where it was not read."""
         if measure.column == CAPPED_LOSS:
             of_equal_chances = math.log(run.spec.model.vocabulary)
-            if self._find_outcome(run.spec.key) == DIVERGED:
+            if self.find_outcome(run.spec.key) == DIVERGED:
                 return of_equal_chances
             return float(np.minimum(self.read_loss(run.spec.key), of_equal_chances))  # NaN, not read, stays
         number = self._read_column(measure, run, measure.column, measure.layers)

@@ -22,7 +22,8 @@ NOTES = (
     "A contrast is the first of these that holds: seen (p at most the level), reversed (that of the opposite is), not "
     "seen (high lies below the target), not decided. A statement with several contrasts is seen if all are, else the "
     "first of reversed, not seen and not decided that one of them is.",
-    "not run: a run is missing, one that chooses a rate among them, and the others' gain is not shown. A run that "
+    "not run: a run is missing, one that chooses a rate among them, and the others' gain is not shown; or the size is "
+    "none of those asked for (`sizes`). A run that "
     "diverged, or of which the number was not read, leaves a statement not decided, whatever its other contrasts; what "
     "the other seeds gained is shown. So do runs at another rate than the tuning runs choose. Where the best rate or "
     "the largest that trains is asked for, a rate at which a run diverges is neither; a seed in which every arm trains "
@@ -68,7 +69,7 @@ def small(frames: RunFrames, study: Study, published: object) -> Table:
         for size in statement.sizes:
             gains = compute_gains(stated, statement, size, runs, values)
             verdict = join_verdicts(gains)
-            rows += [_make_row(gain, verdict, frames, study) for gain in gains]
+            rows += [_make_row(gain, verdict, values, study) for gain in gains]
     return make_table(
         "small",
         "What was stated of small models before their runs, and what these say.",
@@ -81,10 +82,10 @@ def small(frames: RunFrames, study: Study, published: object) -> Table:
     )
 
 
-def _make_row(gain: ContrastGain, verdict: str, frames: RunFrames, study: Study) -> dict[str, Cell]:
-    statement, tested, keys = gain.statement, gain.tested, gain.runs
+def _make_row(gain: ContrastGain, verdict: str, values: RunValues, study: Study) -> dict[str, Cell]:
+    statement, tested, keys = gain.statement, gain.tested, tuple(filter(values.is_asked, gain.runs))
     word = gain.word or "too few seeds"
-    outcomes = [str(frames.runs.loc[key, "outcome"]) for key in keys]
+    outcomes = map(values.find_outcome, gain.runs)
     below = "no number" if tested is None else "yes" if tested.high < statement.target_gain else "no"
 
     def number(name: str, absent: str = "") -> Cell:
@@ -113,6 +114,6 @@ def _make_row(gain: ContrastGain, verdict: str, frames: RunFrames, study: Study)
         "power": number_cell(gain.power, word, keys),
         "seeds_stated": Cell(gain.stated),
         "statement_digest": Cell(statement.digest),
-        **fact_cells(frames, study, gain.size, keys, outcomes=outcomes, seeds=gain.n),
+        **fact_cells(values.frames, study, gain.size, keys, outcomes=outcomes, seeds=gain.n),
         "size": Cell(study.scale_label(gain.size)),
     }

@@ -64,16 +64,16 @@ def small_pilot(frames: RunFrames, study: Study, published: object) -> Table:
         study,
         key="row",
         columns=COLUMNS,
-        rows=[_make_row(gain, frames, study) for gain in gains],
+        rows=[_make_row(gain, values, study) for gain in gains],
         notes=NOTES,
         scores=frames if "scores" in frames.read else None,
     )
 
 
-def _make_row(gain: ContrastGain, frames: RunFrames, study: Study) -> dict[str, Cell]:
-    statement, tested, keys = gain.statement, gain.tested, gain.runs
+def _make_row(gain: ContrastGain, values: RunValues, study: Study) -> dict[str, Cell]:
+    statement, tested, keys = gain.statement, gain.tested, tuple(filter(values.is_asked, gain.runs))
     word = gain.word or "too few seeds"
-    outcomes = [str(frames.runs.loc[key, "outcome"]) for key in keys]
+    outcomes = map(values.find_outcome, gain.runs)
     low = high = needed = None
     if tested is not None and tested.sigma > 0 and not gain.word:  # no seed undoes a run that diverged
         least, most = bound_sigma(tested.sigma, tested.df)
@@ -95,7 +95,7 @@ def _make_row(gain: ContrastGain, frames: RunFrames, study: Study) -> dict[str, 
         "power_high": number(high, gain.word or "no spread"),
         "seeds_stated": Cell(len(statement.seeds)),
         "seeds_needed": number(needed, f"over {MOST_SEEDS}" if low is not None else gain.word or "no spread"),
-        **fact_cells(frames, study, gain.size, keys, outcomes=outcomes, seeds=gain.n),
+        **fact_cells(values.frames, study, gain.size, keys, outcomes=outcomes, seeds=gain.n),
         "size": Cell(study.scale_label(gain.size)),
     }
 
