@@ -131,8 +131,9 @@ def _list_statements(files: list[SmallFile], root: Path) -> str:
             for size in statement.sizes:
                 label = small.sizes[size].label
                 labels.setdefault(verdicts[statement.id, label], []).append(label)
-            by_size = "; ".join(f"{word} at {', '.join(sizes)}" for word, sizes in labels.items())
-            here = by_size if len(labels) > 1 else f"{next(iter(labels))} at every size"
+            texts = [f"{word} at {', '.join(sizes)}" for word, sizes in labels.items() if word != NOT_RUN]
+            texts += ["others not run"] * (NOT_RUN in labels)
+            here = "; ".join(texts) if len(labels) > 1 else f"{next(iter(labels))} at every size"
             lines.append(_join_cells(page, statement.idea.removesuffix("."), here))
     return "\n".join(lines)
 
