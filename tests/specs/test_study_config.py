@@ -328,3 +328,11 @@ def test_study_that_extends_another_may_have_suite_of_its_own(mine) -> None:
     assert study.preset_named == "smoke, suite: premature7" and parent.preset_named == "smoke"
     alike = replace(reference, scored_by=None)
     assert study_config.hash_expected_runs([reference]) != study_config.hash_expected_runs([alike])
+
+
+def test_claims_rest_on_no_small_models() -> None:
+    """So that it changes nothing of them which sizes are asked for."""
+    whole, one = (study_config.load("transfer", "evening", sizes=sizes) for sizes in ((), ("base",)))
+    assert len(one.small_runs) < len(whole.small_runs)
+    claimed = [{run.key for run in study.group(*study.claimed_groups)} for study in (whole, one)]
+    assert claimed[0] == claimed[1] and not claimed[0] & whole.small_runs.keys()

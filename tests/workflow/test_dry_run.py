@@ -98,9 +98,13 @@ def test_one_size_of_small_models_plans(project: Project) -> None:
     wanted = study.group("small")
     assert {run.spec.scale for run in wanted} == {"mla_small"} and "--sizes mla_small --" in done.stdout
     assert jobs_by_rule(done.stdout)["pretrain"] == len(wanted) < len(study_config.load("quack", "evening").small_runs)
-    for preset, sizes in (("evening", "[mla_smal]"), ("demo", "[mla_small]")):
-        refused = project.snakemake("-n", "all", "--config", f"preset={preset}", "studies=[quack]", f"sizes={sizes}")
-        assert refused.returncode == 1 and "sizes: quack" in refused.stdout and "small.yaml" in refused.stdout
+    for preset, asked, sizes, word in (
+        ("evening", "[quack]", "[mla_smal]", "small.yaml"),
+        ("demo", "[quack]", "[mla_small]", "preset=evening"),
+        ("evening", "all", "[mla_small]", "studies=[STUDY]"),
+    ):
+        refused = project.snakemake("-n", "all", "--config", f"preset={preset}", f"studies={asked}", f"sizes={sizes}")
+        assert refused.returncode == 1 and "sizes: " in refused.stdout and word in refused.stdout
 
 
 def test_table2_at_demo_is_twenty_methods_and_nine_more_seeds(project: Project) -> None:

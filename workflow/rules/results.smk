@@ -37,7 +37,7 @@ rule table:
         preset=PROJECT.name,
         work=WORK,
         source=PROJECT.config["data"]["source"],
-        sizes=PROJECT.sizes,
+        sizes=",".join(PROJECT.sizes),
         expected=lambda wildcards: PROJECT.targets.hash_runs(
             wildcards.study, wildcards.table
         ),
@@ -77,7 +77,7 @@ rule figure:
         preset=PROJECT.name,
         work=WORK,
         source=PROJECT.config["data"]["source"],
-        sizes=PROJECT.sizes,
+        sizes=",".join(PROJECT.sizes),
         expected=lambda wildcards: PROJECT.targets.hash_runs(
             wildcards.study, wildcards.figure
         ),

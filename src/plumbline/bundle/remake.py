@@ -95,7 +95,7 @@ def _make_command(
     read = ["--work", request.work, "--expected-runs-digest", runs]
     if request.called != request.work:
         read += ["--work-shown-as", request.called]
-    named = [target, "--sizes", *project.sizes] if target else []
+    named = [target, "--sizes", ",".join(project.sizes)] if target else []
     return ["plumbline.results.__main__", kind, study, *named, *source, *read, *out]
 
 

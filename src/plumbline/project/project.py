@@ -112,7 +112,7 @@ def use_this_interpreter() -> None:
 
 
 def _load_every_study(
-    names: list[str], preset: str, root: Path, source: str, sizes: list[str]
+    names: list[str], preset: str, root: Path, source: str
 ) -> tuple[dict[str, study_config.Study], dict[str, str]]:
     """All studies that have something at a preset, and those that cannot be loaded with the reason, which is warned of.
     (A study without anything at a preset, or a broken one, is an error where it is requested by name.)
@@ -124,7 +124,7 @@ def _load_every_study(
     for name in names:
         try:
             if study_config.has_targets(name, preset, root):
-                study = study_config.load(name, preset, root, source, sizes)
+                study = study_config.load(name, preset, root, source)
                 if "suite" in study.definition:
                     suites.suite(study.definition["suite"])
                 studies[name] = study
@@ -170,8 +170,13 @@ def load(config: dict[str, Any], root: Path = ROOT) -> Project:
     names, sizes = known_studies(root), list_sizes(config)
     selected = config["studies"]
     studies, broken = {}, dict[str, str]()
+    if sizes and (selected == "all" or len(selected) > 1):
+        raise PlumblineError(
+            f"config/config.yaml (with --config): sizes: {', '.join(sizes)} are of one study's small models; name it, "
+            "--config 'studies=[STUDY]', or say all"
+        )
     if selected == "all":
-        studies, broken, selected = *_load_every_study(names, config["preset"], root, source, sizes), []
+        studies, broken, selected = *_load_every_study(names, config["preset"], root, source), []
     for key, requested in (("studies", selected), ("main_study", [config["main_study"]])):
         for name in requested:
             if name not in names:

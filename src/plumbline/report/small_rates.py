@@ -71,7 +71,7 @@ def describe_rates(study: str, work: Path, root: Path = ROOT, source: str = corp
     if missing:
         raise PlumblineError(
             f"{len(missing)} tuning runs are missing below {work}, such as {missing[0]}; make "
-            f"results/{SMALL_PRESET}/{study}/{small_runs.PILOT}.csv first"
+            f"results/{SMALL_PRESET}/{study}/{small_runs.PILOT}.csv of all sizes first"
         )
     lines = [_HEAD.format(study=study) + f"study: {study}", "rates:"]
     for size, arms in small.tuned_arms.items():

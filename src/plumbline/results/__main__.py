@@ -38,8 +38,8 @@ def arguments() -> Parser:
             verb_parser.add_argument(
                 "target", completer=name_completers.targets(verb), help=f"a {verb} of studies/STUDY/study.yaml"
             )
-            sizes = "of small models, the sizes whose runs are read (default all)"
-            verb_parser.add_argument("--sizes", nargs="*", default=[], metavar="SIZE", help=sizes)
+            sizes = "of small models, the sizes whose runs are read, with commas between (default all)"
+            verb_parser.add_argument("--sizes", default="", metavar="SIZES", help=sizes)
         verb_parser.add_argument("--preset", choices=PRESETS, default="demo")
         verb_parser.add_argument("--work", type=Path, help="where the runs are (default work/PRESET)")
         if verb == "table":
@@ -93,7 +93,12 @@ def find_target(study: study_config.Study, target: str, kind: str) -> dict[str, 
 def _make_target(options: argparse.Namespace) -> None:
     from plumbline.published.printed_numbers import PrintedNumbers
 
-    study = study_config.load(options.study, options.preset, source=options.documents_source, sizes=options.sizes)
+    study = study_config.load(
+        options.study,
+        options.preset,
+        source=options.documents_source,
+        sizes=options.sizes.split(",") if options.sizes else [],
+    )
     entry = find_target(study, options.target, options.verb)
     make = study_parts.function(study.code, f"{options.verb}s", options.target)
     measurements = entry.get("measurements", ())

@@ -194,9 +194,10 @@ class Study:
 
     @property
     def claimed_groups(self) -> list[str]:
-        """The groups of runs on which claims rest: all except those that only targets with ``claims: false`` read."""
+        """The groups of runs on which claims rest: all except those that only targets with ``claims: false`` read, or
+        targets that are made on request."""
         read, claimed = (
-            {group for entry in targets.values() for group in entry["runs"]}
+            {group for entry in targets.values() for group in sum(entry.get("read_of", {}).values(), entry["runs"])}
             for targets in (self.definition["targets"], self.targets_with_claims)
         )
         return [group for group in self.definition["runs"] if group in claimed or group not in read]
@@ -241,7 +242,8 @@ def load(
         if size not in there:
             raise PlumblineError(
                 f"config/config.yaml (with --config): sizes: {name} states nothing of a size {size!r} at preset "
-                f"{preset}{nearest(size, there)}; name sizes of its {study_folders.SMALL} (there are {there}), or all"
+                f"{preset}{nearest(size, there)}; name sizes of its {study_folders.SMALL} (there are {there}) and "
+                f"preset={small_file.SMALL_PRESET}, or all"
             )
     if small is None:
         return make_study(definition, path, preset, root, source, parent)
