@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import io
-import json
-import tarfile
 from functools import cache
-from pathlib import Path
 
 import numpy as np
-import pandas as pd
-from scipy import stats
 
-ROOT = Path(__file__).resolve().parents[3]
-(RECORD,) = ROOT.glob("records/evening-quack-*/bundle.tar.xz")
-PAGE = (ROOT / "studies/quack/small_models.md").read_text(encoding="utf-8").partition("## Beside the verdicts")[2]
+from tests.studies.small_record import ROOT, bound_mean, read_page, read_record
+
+PAGE = read_page("quack")
 WORDS = " ".join(PAGE.split())
 MULTI_HEAD, LATENT = SIZES = ("mha_small", "mla_small")
 DEFAULT, QUACK, QK_NORM = "default.eta_0.003", "quack.eta_0.003-tau_1", "qk_norm.eta_0.003"
@@ -31,39 +25,14 @@ HIGH = 3  # the place of 0.03, the paper's largest rate
 
 
 @cache
-def read_record() -> dict[str, bytes]:
-    """`runs/SIZE/METHOD/sSEED/FILE`, or `probes/...` -> content."""
-    files = {}
-    with tarfile.open(RECORD) as bundle:
-        for member in bundle:
-            folder, inside, path = member.name.partition("/quack/")
-            if inside and path.endswith(("outcome.json", "manifest.json", "probes.parquet")):
-                content = bundle.extractfile(member)
-                assert content is not None
-                files[f"{folder.rpartition('/')[2]}/{path}"] = content.read()
-    return files
-
-
-def read_seeds(size: str, method: str, count: int) -> np.ndarray:
-    """Final losses of a method's first seeds."""
-    outcomes = [json.loads(read_record()[f"runs/{size}/{method}/s{101 + n}/outcome.json"]) for n in range(count)]
-    return np.array([outcome["validation_loss"] for outcome in outcomes])
-
-
-@cache
 def read_losses(size: str, arm: str) -> np.ndarray:
     """Final losses: a row for each rate, a column for each seed."""
-    return np.array([read_seeds(size, method, SEEDS[arm]) for method in METHODS[arm]])
+    return np.array([read_record("quack").read_losses(size, method, SEEDS[arm]) for method in METHODS[arm]])
 
 
 def read_pair(size: str, seeds: int = 9) -> tuple[np.ndarray, np.ndarray]:
     """Final losses of the default and of QuacK."""
     return read_losses(size, "default")[:, :seeds], read_losses(size, "QuacK")[:, :seeds]
-
-
-def bound_mean(gains: np.ndarray, level: float = 0.025) -> tuple[float, float]:
-    margin = stats.t.isf(level, len(gains) - 1) * gains.std(ddof=1) / np.sqrt(len(gains))
-    return gains.mean() - margin, gains.mean() + margin
 
 
 def measure_sensitivity(losses: np.ndarray) -> np.ndarray:
@@ -72,10 +41,7 @@ def measure_sensitivity(losses: np.ndarray) -> np.ndarray:
 
 def read_changes(size: str, arm: str) -> np.ndarray:
     """How much the last step at 0.03 changes logits, of each seed."""
-    paths = [f"probes/{size}/{METHODS[arm][HIGH]}/s{101 + n}/probes.parquet" for n in range(9)]
-    frames = [pd.read_parquet(io.BytesIO(read_record()[path])) for path in paths]
-    wanted = [frame[(frame["probe"] == "logit_change") & (frame["fraction"] == 1.0)] for frame in frames]
-    return np.array([frame["value"].mean() for frame in wanted])
+    return read_record("quack").read_probes(size, METHODS[arm][HIGH], 9, "logit_change", 1.0)
 
 
 def test_the_table_of_losses_is_the_records() -> None:
@@ -87,18 +53,15 @@ def test_the_table_of_losses_is_the_records() -> None:
 
 
 def test_no_run_diverged() -> None:
-    ends = [json.loads(content)["outcome"] for path, content in read_record().items() if path.endswith("outcome.json")]
+    ends = [each["outcome"] for size in SIZES for each in read_record("quack").list_files(size, "outcome.json")]
     assert ends == ["completed"] * (132 + 118) and "No run diverged" in WORDS
 
 
 def test_how_long_runs_took_is_the_records() -> None:
-    minutes = []
-    for size in SIZES:
-        paths = [path for path in read_record() if path.startswith(f"runs/{size}/") and path.endswith("manifest.json")]
-        manifests = [json.loads(read_record()[path]) for path in paths]
-        assert {each["processor"] for each in manifests} == {"GenuineIntel 6 207 Intel(R) Xeon(R) Processor AVX512"}
-        minutes.append(sum(each["wall_seconds"] for each in manifests) / 2 / 60)
-    assert f"Runs took {minutes[0]:.0f} and {minutes[1]:.0f} minutes, two at a time" in WORDS
+    manifests = [each for size in SIZES for each in read_record("quack").list_files(size, "manifest.json")]
+    assert {each["processor"] for each in manifests} == {"GenuineIntel 6 207 Intel(R) Xeon(R) Processor AVX512"}
+    minutes = [f"{read_record('quack').measure_minutes(size):.0f}" for size in SIZES]
+    assert f"Runs took {minutes[0]} and {minutes[1]} minutes, two at a time" in WORDS
 
 
 def test_what_is_told_of_qk_norm_is_the_records() -> None:
@@ -115,7 +78,9 @@ def test_what_is_told_of_qk_norm_is_the_records() -> None:
 def test_what_is_told_of_the_fixed_rate_is_the_records() -> None:
     bounds, ends, above = [], [], []
     for size in SIZES:
-        follows, fixed = (read_seeds(size, f"{arm}.eta_0.03-tau_0.1", 6) for arm in ("quack", "ablation"))
+        follows, fixed = (
+            read_record("quack").read_losses(size, f"{arm}.eta_0.03-tau_0.1", 6) for arm in ("quack", "ablation")
+        )
         bounds.append(bound_mean(fixed - follows))
         ends.append(follows.mean())
         above.append([follows.mean() - losses[HIGH].mean() for losses in read_pair(size, 6)])
@@ -164,7 +129,9 @@ def test_what_is_told_of_latent_attention_is_the_records() -> None:
 
 def test_what_is_told_of_clips_is_the_records() -> None:
     default = read_losses(LATENT, "default")[HIGH, :8]
-    lower_100, lower_30 = (default - read_seeds(LATENT, f"qk_clip_{n}.eta_0.03", 8) for n in (100, 30))
+    lower_100, lower_30 = (
+        default - read_record("quack").read_losses(LATENT, f"qk_clip_{n}.eta_0.03", 8) for n in (100, 30)
+    )
     at_100, at_30 = (count_clips(f"qk_clip_{n}.eta_0.03") for n in (100, 30))
     assert sorted(at_100) == [0, 0, 0, 0, 0, 0, 3, 5] and "in six of eight seeds never, in two 5 and 3 times" in WORDS
     assert all((lower == 0) == (clips == 0) for lower, clips in zip(lower_100, at_100, strict=True))
@@ -175,8 +142,7 @@ def test_what_is_told_of_clips_is_the_records() -> None:
 
 
 def count_clips(method: str) -> list[int]:
-    paths = [f"runs/{LATENT}/{method}/s{101 + n}/outcome.json" for n in range(8)]
-    interventions = [json.loads(read_record()[path])["interventions"] for path in paths]
+    interventions = [outcome["interventions"] for outcome in read_record("quack").read_outcomes(LATENT, method, 8)]
     return [sum(each.get("clipped", 0) for each in of_run) for of_run in interventions]
 
 
@@ -197,5 +163,5 @@ def test_as_stated_before_the_pilot_the_verdicts_are_the_same() -> None:
         low, high = bound_mean((read_changes(size, "default") - read_changes(size, "QuacK"))[:6])
         assert low > 0
     for threshold in (30, 100):
-        clip = read_seeds(LATENT, f"qk_clip_{threshold}.eta_0.03", 6)
+        clip = read_record("quack").read_losses(LATENT, f"qk_clip_{threshold}.eta_0.03", 6)
         assert bound_mean(clip - read_losses(LATENT, "QuacK")[HIGH, :6], 0.0125)[0] > 0
