@@ -20,7 +20,11 @@ from tests.verdict.small_models import independent_judge, written_worlds
 from tests.verdict.small_models.written_worlds import LOSSES, ROOT, Change, Made
 
 #: Study -> the record that its kept table is of.
-RECORDS = {"key_norms": "evening-key-norms-1d47efa", "quack": "evening-quack-fdf5e62"}
+RECORDS = {
+    "key_norms": "evening-key-norms-1d47efa",
+    "premature": "evening-premature-f688217",
+    "quack": "evening-quack-fdf5e62",
+}
 #: Column -> how far the two may be apart; the bounds of an order are simulated by each, in steps of 0.05.
 NEAR = {"gain": 1e-9, "low": 1e-9, "high": 1e-9, "p": 1e-6}
 ORDER_BOUNDS = 0.08
