@@ -35,15 +35,27 @@ class SmallRecord:
         return np.array([outcome["validation_loss"] for outcome in self.read_outcomes(size, method, count)])
 
     def read_probes(
-        self, size: str, method: str, count: int, probe: str, fraction: float, layers: Collection[int] = ()
+        self,
+        size: str,
+        method: str,
+        count: int,
+        probe: str,
+        fraction: float,
+        layers: Collection[int] = (),
+        column: str = "value",
     ) -> np.ndarray:
         """Means over layers (empty: all that there are) of a probe at a fraction of training, of the first seeds."""
         values = []
         for seed in range(FIRST_SEED, FIRST_SEED + count):
             frame = pd.read_parquet(io.BytesIO(self.files[f"probes/{size}/{method}/s{seed}/probes.parquet"]))
             rows = frame[(frame["probe"] == probe) & np.isclose(frame["fraction"], fraction, atol=1e-6)]
-            values.append((rows[rows["layer"].isin(layers)] if layers else rows)["value"].mean(skipna=False))
+            values.append((rows[rows["layer"].isin(layers)] if layers else rows)[column].mean(skipna=False))
         return np.array(values)
+
+    def read_training(self, size: str, method: str, seed: int) -> pd.Series:
+        """A run's training losses, by step."""
+        frame = pd.read_parquet(io.BytesIO(self.files[f"runs/{size}/{method}/s{seed}/metrics.parquet"]))
+        return frame[frame["split"] == "train"].set_index("step")["loss"]
 
     def list_files(self, size: str, name: str) -> list[dict[str, Any]]:
         """The content of a file of all runs of a size."""
@@ -63,7 +75,7 @@ def read_record(study: str) -> SmallRecord:
     with tarfile.open(bundle_path) as bundle:
         for member in bundle:
             folder, inside, path = member.name.partition(f"/{study}/")
-            if inside and path.endswith(("outcome.json", "manifest.json", "probes.parquet")):
+            if inside and path.endswith(("outcome.json", "manifest.json", "metrics.parquet", "probes.parquet")):
                 content = bundle.extractfile(member)
                 assert content is not None
                 files[f"{folder.rpartition('/')[2]}/{path}"] = content.read()
