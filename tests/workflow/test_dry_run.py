@@ -96,7 +96,7 @@ def test_one_size_of_small_models_plans(project: Project) -> None:
     done = project.snakemake("-n", "-p", "results/evening/quack/small.csv", *config)
     study = study_config.load("quack", "evening", project.root, sizes=["mla_small"])
     wanted = study.group("small")
-    assert {run.spec.scale for run in wanted} == {"mla_small"} and "--sizes mla_small --" in done.stdout
+    assert {run.spec.scale for run in wanted} == {"mla_small"} and "--sizes=mla_small --" in done.stdout
     assert jobs_by_rule(done.stdout)["pretrain"] == len(wanted) < len(study_config.load("quack", "evening").small_runs)
     for preset, asked, sizes, word in (
         ("evening", "[quack]", "[mla_smal]", "small.yaml"),

@@ -44,7 +44,7 @@ rule table:
         fingerprint=fingerprint("table"),
     shell:
         "exec {resources.launch} -m plumbline.results table {wildcards.study:q} {wildcards.table:q} --preset {params.preset:q} "
-        "--work {params.work:q} --sizes {params.sizes:q} --expected-runs-digest {params.expected:q} --documents-source {params.source:q} "
+        "--work {params.work:q} --sizes={params.sizes:q} --expected-runs-digest {params.expected:q} --documents-source {params.source:q} "
         "--fingerprint {params.fingerprint:q} --out {output.csv:q} > {log:q} 2>&1"
 
 
@@ -84,7 +84,7 @@ rule figure:
         fingerprint=fingerprint("figure"),
     shell:
         "exec {resources.launch} -m plumbline.results figure {wildcards.study:q} {wildcards.figure:q} --preset {params.preset:q} "
-        "--work {params.work:q} --sizes {params.sizes:q} --expected-runs-digest {params.expected:q} --documents-source {params.source:q} "
+        "--work {params.work:q} --sizes={params.sizes:q} --expected-runs-digest {params.expected:q} --documents-source {params.source:q} "
         "--fingerprint {params.fingerprint:q} --out {output.png:q} > {log:q} 2>&1"
 
 
