@@ -230,9 +230,9 @@ def test_the_page_has_a_kept_tables_verdicts_in_their_own_words(
     small, _ = load("premature")
     statement = next(each for each in small.statements if each.id == "upper_entropy_stays_high")
     gated = next(each for each in small.statements if each.id == "gated_blocks_gain_less")
+    monkeypatch.setattr(small_models.study_folders, "folder", lambda study, root: tmp_path)
     assert small_models.describe_verdicts(statement, small, small_models.ROOT) == "not run"
     table.frame.to_csv(tmp_path / "small.csv", index=False)
-    monkeypatch.setattr(small_models.study_folders, "folder", lambda study, root: tmp_path)
     text = small_models.describe_verdicts(statement, small, small_models.ROOT)
     assert text.startswith("*seen at 0.8M* (+0.03, +0.0") and "below its target), *seen at 1.3M* (" in text
     assert small_models.describe_verdicts(gated, small, small_models.ROOT) == "not run"
