@@ -12,9 +12,11 @@ import pytest
 from plumbline.core import frames
 from plumbline.core.errors import PlumblineError
 from plumbline.plan import machines, model_counts, plan_page
+from plumbline.plan.fit_to_time import estimate_time
 from plumbline.plan.run_estimate import estimator
 from plumbline.plan.target_costs import describe_memory, make_table
-from plumbline.project import Project
+from plumbline.project import Project, load
+from plumbline.specs.yaml_files import load_config
 from tests.plan.finished_run_files import BASELINE, by_target, finish
 
 #: A manifest except for its seconds and its devices.
@@ -122,6 +124,19 @@ def test_a_slower_calibration_run_makes_all_runs_dearer(demo: Project) -> None:
     slow = estimator(demo)
     assert slow.pretrain_seconds(other) > 10 * stated.pretrain_seconds(other)
     assert slow.evaluate_seconds(other) > stated.evaluate_seconds(other)
+
+
+def test_runs_on_request_and_small_models_are_measured_too(tmp_path: Path) -> None:
+    """A plan of an evening's hours stayed at the stated speed however many of its runs were finished."""
+    evening = load(load_config() | {"studies": ["quack"], "preset": "evening", "work": str(tmp_path)})
+    first, second = list(evening.every_run.values())[:2]
+    assert first.key not in evening.runs
+    stated = estimator(evening)
+    finish(evening, first, seconds=10 * stated.pretrain_seconds(first))
+    measured = estimator(evening)
+    assert measured.calibration.runs == 1
+    assert measured.pretrain_seconds(second) > 9 * stated.pretrain_seconds(second)
+    assert estimate_time(evening, evening.studies["quack"], [second]).seconds > 9 * stated.pretrain_seconds(second)
 
 
 def test_each_scale_has_its_own_speed(demo: Project) -> None:

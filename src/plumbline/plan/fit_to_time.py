@@ -74,7 +74,7 @@ def fit_budget(
         seconds = parse_duration(time)
     except PlumblineError as error:
         raise PlumblineError(f"--time-budget {error}") from None
-    done = [*project.runs.values(), *_find_earlier(project, study.code)]
+    done = [*project.every_run.values(), *_find_earlier(project, study.code)]
     counts = model_counts.update(Path(project.paths.counts), done)
     machine = machines.load(project.config["machine"])
     prices = estimator(project, machine, sizes=model_counts.ModelCostLookup(counts), calibrate_on=done)
@@ -136,7 +136,7 @@ def estimate_time(project: Project, study: Study, runs: Sequence[Run]) -> Expect
     Speed is as in `fit_budget`; operations are counted where a plan has counted them, else estimated, so that torch is
     not needed.
     """
-    prices = estimator(project, calibrate_on=[*project.runs.values(), *_find_earlier(project, study.code)])
+    prices = estimator(project, calibrate_on=[*project.every_run.values(), *_find_earlier(project, study.code)])
     to_do = [run for run in runs if not prices.is_trained(run)]
     if not to_do:
         return ExpectedTime(runs=0, seconds=0.0, message="Nothing is to be trained: all runs are there.")

@@ -199,14 +199,14 @@ def estimator(
     Args:
         machine: the default is the configuration's.
         sizes: by default counted where `counts.update` has been here, else estimated; neither imports torch.
-        calibrate_on: the runs whose measurements count; by default all that are finished.
+        calibrate_on: the runs whose measurements count; by default all that are finished, on request or not.
 
     Raises:
         PlumblineError: the configuration names a machine that is not in config/machines.yaml.
     """
     machine = machine or machines.load(project.config["machine"], root)
     sizes = sizes or model_counts.ModelCostLookup(model_counts.read(Path(project.paths.counts)))
-    runs = project.runs.values() if calibrate_on is None else calibrate_on
+    runs = project.every_run.values() if calibrate_on is None else calibrate_on
     return RunEstimator(
         project=project, machine=machine, calibration=calibrate(project, machine, sizes, runs), sizes=sizes
     )
