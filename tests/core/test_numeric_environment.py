@@ -71,7 +71,7 @@ MATRIX = {
     "TRITON_": {"F32_DEFAULT=ieee": "recorded", "CACHE_DIR=/x": "harmless"},
     "OMP_": {"NUM_THREADS=2": "recorded"}, "OPENBLAS_": {"CORETYPE=Haswell": "recorded"},
     "NCCL_": {"ALGO=Ring": "recorded"}, "ATEN_": {"CPU_CAPABILITY=default": "recorded"},
-    "LD_": {"PRELOAD=libblis.so": "recorded"}, "HOME": {"=/home/me": None},
+    "LD_": {"PRELOAD=libblis.so": "recorded", "LIBRARY_PATH=/opt/mkl/lib": "recorded"}, "HOME": {"=/home/me": None},
     "NPY_": {"DISABLE_CPU_FEATURES=X86_V3": "recorded", "ENABLE_CPU_FEATURES=X86_V4": "recorded"},
     "CUTLASS_": {"EPILOGUE_FUSION=1": "recorded"}, "CUTEDSL_": {"ENABLE_AUTOTUNING=1": "recorded"},
     "ENABLE_": {"PERSISTENT_TMA_MATMUL=1": "recorded", "TMA_LOAD_FOR_TEMPLATE_EPILOGUE=1": "recorded"},

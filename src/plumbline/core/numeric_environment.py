@@ -44,7 +44,8 @@ TREATMENTS: dict[str, Treatment] = {
     "GOMP_*": "recorded",
     "INTEL_ISA_DISABLE": "recorded",  # MKL's products, where MKL_ENABLE_INSTRUCTIONS is not looked at
     "KMP_*": "recorded",
-    "LD_PRELOAD": "recorded",  # other libraries of products
+    "LD_LIBRARY_PATH": "recorded",  # other libraries of products, before those that torch brings
+    "LD_PRELOAD": "recorded",
     "MKL_*": "recorded",
     "NCCL_*": "recorded",
     "NPY_DISABLE_CPU_FEATURES": "recorded",

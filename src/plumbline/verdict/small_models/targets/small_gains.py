@@ -23,6 +23,8 @@ from plumbline.verdict.small_models.statement_gains import ContrastGain, compute
 
 #: Up to which gain, in units of the target, the axis is linear.
 LINEAR = 2.0
+#: Gains that the axis names on either side, in the same units.
+TICKS = (1, 2, 5, 10, 20, 50, 100)
 #: Verdict -> the colour of its bounds.
 COLOURS = {SEEN: GREEN, REVERSED: RED, NOT_SEEN: ORANGE, NOT_DECIDED: GREY}
 #: The marks of the sizes, in their order.
@@ -97,7 +99,7 @@ def _draw(axes: Axes, drawn: pd.DataFrame, sizes: list[str]) -> None:
     axes.set_yticks(y, texts, fontsize=figure_style.SMALL)
     axes.set_ylim(-max(len(drawn), 8) + 0.3, 0.7)
     axes.set_xscale("symlog", linthresh=LINEAR)
-    axes.set_xticks([-100, -10, -2, -1, 0, 1, 2, 10, 100])
+    axes.set_xticks([0, *(sign * tick for tick in TICKS for sign in (-1, 1))])
     axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
     axes.minorticks_off()
     edge = 1.2 * max([LINEAR, *drawn["drawn_low"].abs(), *drawn["drawn_high"].abs()])
