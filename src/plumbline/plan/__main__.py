@@ -72,11 +72,8 @@ def main() -> None:
     if view == "sizes":
         print(stage_page.tabulate_sizes(priced))
     elif options.targets:
-        print(
-            plan_page.terminal_of_targets(
-                priced, _choose_rows(frame, options.targets, config["main_study"], planned.name)
-            )
-        )
+        rows = _choose_rows(frame, options.targets, config["main_study"], planned.name)
+        print(plan_page.terminal_of_targets(priced, rows))
     else:
         print((stage_page if view == "stages" else plan_page).terminal(priced, frame))
     if options.out:
