@@ -52,10 +52,10 @@ class SmallRecord:
             values.append((rows[rows["layer"].isin(layers)] if layers else rows)[column].mean(skipna=False))
         return np.array(values)
 
-    def read_training(self, size: str, method: str, seed: int) -> pd.Series:
-        """A run's training losses, by step."""
+    def read_metrics(self, size: str, method: str, seed: int, split: str) -> pd.Series:
+        """A run's losses of a split (`train` or `validation`), by step."""
         frame = pd.read_parquet(io.BytesIO(self.files[f"runs/{size}/{method}/s{seed}/metrics.parquet"]))
-        return frame[frame["split"] == "train"].set_index("step")["loss"]
+        return frame[frame["split"] == split].set_index("step")["loss"]
 
     def list_files(self, size: str, name: str) -> list[dict[str, Any]]:
         """The content of a file of all runs of a size."""
