@@ -52,7 +52,7 @@ class SmallRecord:
             values.append((rows[rows["layer"].isin(layers)] if layers else rows)[column].mean(skipna=False))
         return np.array(values)
 
-    def read_metrics(self, size: str, method: str, seed: int, split: str) -> pd.Series:
+    def read_curve(self, size: str, method: str, seed: int, split: str) -> pd.Series:
         """A run's losses of a split (`train` or `validation`), by step."""
         frame = pd.read_parquet(io.BytesIO(self.files[f"runs/{size}/{method}/s{seed}/metrics.parquet"]))
         return frame[frame["split"] == split].set_index("step")["loss"]
