@@ -103,8 +103,8 @@ def read_text(path: Path) -> str:
     Raises:
         PlumblineError: it is too large, cannot be read, or is not an ordinary file.
     """
-    content = read_ordinary_file(path, FILE_BYTES)
-    return content.decode("utf-8", errors="replace").replace("\r\n", "\n").replace("\r", "\n").replace("\0", "\ufffd")
+    text = read_ordinary_file(path, FILE_BYTES).decode("utf-8-sig", errors="replace")
+    return text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "\ufffd")
 
 
 def list_files_below(folder: Path, names: Sequence[str]) -> Iterator[Path]:
