@@ -6,7 +6,9 @@ import json
 import math
 import re
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -279,3 +281,158 @@ def test_runs_of_one_seed_are_one_run(board: Path, tmp_path: Path) -> None:
     others[0].write_text(re.sub("Using seed=.*", "Using seed=999", again))
     done = run(gate.main, *options, cwd=tmp_path)
     assert done.returncode == 13 and "mean distance is 0.0" in done.stdout
+
+
+@pytest.fixture
+def submission(tmp_path: Path) -> Path:
+    """A sound record of three seeds."""
+    folder = tmp_path / "records"
+    folder.mkdir()
+    runs = gate_faults.make_runs(np.random.default_rng(1), 3, mean=3.2)
+    printed = {run.seed: run.values[3000] for run in runs}
+    gate_faults.write_submission(folder, runs, float(np.mean(list(printed.values()))), printed)
+    rules = gate_faults.SUBMISSION_RULES.replace('["seed_results"]', '["seed_results", "seeds"]')
+    (tmp_path / "rules.toml").write_text(rules)
+    return folder
+
+
+def judge(folder: Path, **changes: object) -> dict[str, Any]:
+    """What the gate says of a record with these keys of its file changed."""
+    page = folder / "submission.json"
+    page.write_text(json.dumps(json.loads(page.read_text()) | changes))
+    done = run(gate.main, folder, "--rules", folder.parent / "rules.toml", "--json", cwd=folder)
+    return dict(json.loads(done.stdout, parse_constant=pytest.fail))
+
+
+def claim(folder: Path, steps: Sequence[int]) -> dict[str, object]:
+    """The headline and the values of its seeds, each at one of these steps of its log."""
+    values = {}
+    for step, log in zip(steps, sorted(folder.glob("*.log"))):
+        printed = re.search(rf"^step:{step}/3000 val_bpb:(.*)$", log.read_text(), re.MULTILINE)
+        assert printed
+        values[log.stem.removeprefix("train_seed")] = {"val_bpb": float(printed[1])}
+    return {
+        "val_bpb": float(np.mean([value["val_bpb"] for value in values.values()])).__round__(6),
+        "seed_results": values,
+    }
+
+
+@pytest.mark.parametrize("listed", [None, math.nan, {"val_bpb": None}, {"val_bpb": "nan"}, {"status": "oom"}])
+def test_a_seed_that_is_listed_without_a_number_is_lost(listed: object, submission: Path) -> None:
+    results = json.loads((submission / "submission.json").read_text())["seed_results"]
+    assert judge(submission)["exit_code"] == 0
+    report = judge(submission, seed_results=results | {"777": listed})
+    assert (report["exit_code"], report["runs"], report["runs_claimed"]) == (12, 4, 4)
+    assert "seed `777`" in report["reason"]
+    log = submission / "train_seed777.log"
+    log.write_text("step:250/3000 val_bpb:nan\n")
+    report = judge(submission)
+    assert report["exit_code"] == 12 and "train_seed777.log" in report["reason"]
+    # A log that does not say so contradicts the file.
+    log.write_text("step:250/3000 val_bpb:3.3\nfinal val_bpb:3.20123456\n")
+    assert judge(submission)["exit_code"] == 13
+
+
+def test_seeds_are_listed_elsewhere_too(submission: Path) -> None:
+    results = json.loads((submission / "submission.json").read_text())["seed_results"]
+    assert judge(submission, seeds=[int(seed) for seed in results])["exit_code"] == 0
+    assert judge(submission, seeds=[*results, "777"])["exit_code"] == 12
+    assert judge(submission, seeds=[1, 2, 3])["exit_code"] == 0  # of which nobody says that they are its runs' seeds
+    report = judge(submission, seeds=[], every_run=results | {"777": None})
+    assert (report["exit_code"], report["faults"][0]["kind"]) == (13, "left out")
+    # What is next to the seeds is not one of them.
+    assert judge(submission, every_run={}, seed_results=results | {"note": "8 x H100"})["exit_code"] == 0
+
+
+def test_a_submission_s_run_that_is_not_a_number_later_on_has_diverged(submission: Path) -> None:
+    log = sorted(submission.glob("*.log"))[0]
+    log.write_text(log.read_text() + "final_ema val_bpb:nan\n")
+    assert judge(submission)["exit_code"] == 12
+
+
+def test_values_of_a_submission_are_of_one_step_or_of_the_runs_ends(submission: Path, tmp_path: Path) -> None:
+    report = judge(submission, **claim(submission, (2000, 2250, 2500)))
+    assert (report["exit_code"], report["faults"][0]["kind"]) == (13, "stop step")
+    assert "steps of their own, 2,000 to 2,500" in report["lines"][7]
+    # One step of all is a choice that is paid for, or refused, as the rules have it: by those of parameter-golf it is.
+    report = judge(submission, **claim(submission, (2500, 2500, 2500)))
+    assert report["looks"] == report["tries"] == 11 and not report["faults"]
+    assert "step 2,500, before the runs' end at 2,750" in report["lines"][7]
+    assert read_rules("parameter-golf").stopping.chosen == "refused"
+    rules = tmp_path / "rules.toml"
+    rules.write_text(rules.read_text().replace("[stopping]", '[stopping]\nchosen = "refused"'))
+    assert judge(submission)["faults"][0]["kind"] == "stop step"
+    assert not judge(submission, **claim(submission, (2750, 2750, 2750)))["faults"]
+
+
+def test_runs_that_end_by_the_clock_end_at_steps_of_their_own(submission: Path) -> None:
+    ends = (2250, 2500, 2750)
+    for end, log in zip(ends, sorted(submission.glob("*.log"))):
+        lines = log.read_text().split("\n")
+        log.write_text("\n".join(line for line in lines if not line.startswith("step:") or line < f"step:{end + 1}"))
+    assert not judge(submission)["faults"]
+    report = judge(submission, **claim(submission, ends))
+    assert not report["faults"] and "by the runs' end, 2,250 to 2,750" in report["lines"][7]
+
+
+def test_a_best_value_that_a_later_line_repeats_is_of_its_step(submission: Path) -> None:
+    results = {}
+    for number, log in enumerate(sorted(submission.glob("*.log"))):
+        lines = [f"step:{step}/3000 val_bpb:3.2{number}{step}77" for step in (1000, 2000, 3000)]
+        steps = [*lines, f"best val_bpb:3.2{number}{1000 * (number + 1)}77"]
+        log.write_text("\n".join(steps) + "\n")
+        results[log.stem.removeprefix("train_seed")] = float(steps[-1].rpartition(":")[2])
+    headline = round(float(np.mean(list(results.values()))), 6)
+    report = judge(submission, seed_results=results, val_bpb=headline)
+    assert report["faults"][0]["kind"] == "stop step" and "1,000 to 2,000" in report["lines"][7]
+    # Lines without a step: the last one counts, another is none that all could have ended at.
+    for log in submission.glob("*.log"):
+        log.write_text(re.sub(r"step:(\d+)/3000 |best val.*", r"\1 of 3000: ", log.read_text()))
+    report = judge(submission)
+    assert report["faults"][0]["kind"] == "stop step" and "no step that a line states" in report["lines"][7]
+
+
+def test_a_rounded_value_is_the_last_that_fits(submission: Path) -> None:
+    results = {}
+    for number, log in enumerate(sorted(submission.glob("*.log"))):
+        log.write_text(f"step:1000/3000 val_bpb:3.19{number}8\nstep:3000/3000 val_bpb:3.20{number}1\n")
+        results[log.stem.removeprefix("train_seed")] = 3.2
+    report = judge(submission, seed_results=results, val_bpb=3.2)
+    assert not report["faults"] and "by the runs' end, 3,000" in report["lines"][7]
+
+
+def test_a_table_s_step_is_paid_for_where_no_line_says_the_planned_one(tmp_path: Path) -> None:
+    rng, folder = np.random.default_rng(7), tmp_path / "board"
+    folder.mkdir()
+    runs = gate_faults.make_runs(rng, 5, close=True)
+    gate_faults.write_table(folder, runs, f"{gate_faults.mean_at(runs, 2950):.4f}", 2950, 5, rng)
+    for log in folder.glob("results/*/*.txt"):
+        log.write_text(re.sub(r"(step:\d+)/\d+", r"\1", log.read_text()))
+    (tmp_path / "rules.toml").write_text(gate_faults.TABLE_RULES.replace("/{steps}", ""))
+    report = json.loads(run(gate.main, folder, "--rules", tmp_path / "rules.toml", "--json", cwd=tmp_path).stdout)
+    assert report["tries"] == report["looks"] == 5
+
+
+@pytest.mark.parametrize("name", ["submission.json", "train_seed777.log"])
+def test_a_byte_order_mark_is_no_part_of_a_file(name: str, submission: Path) -> None:
+    (submission / "train_seed777.log").write_text("step:3000/3000 val_bpb:3.2\n")
+    (submission / name).write_bytes(b"\xef\xbb\xbf" + (submission / name).read_bytes())
+    done = run(gate.main, submission, "--rules", submission.parent / "rules.toml", cwd=submission)
+    assert done.returncode == 0
+
+
+def test_a_submission_s_run_that_does_not_count_is_told_next_to_the_verdict(submission: Path) -> None:
+    (submission / "train_seed777.log").write_text("step:3000/3000 val_bpb:3.31\nfinal val_bpb:3.32123456\n")
+    report = judge(submission)
+    assert report["exit_code"] == 0 and report["notes"]
+    assert "`train_seed777.log`; at the end 3.32123456" in report["lines"][2]
+    (submission / "train_seed778.log").write_text("step:3000/3000 val_bpb:nan\n")
+    assert "and 1 more; at the end 3.32123456 to no number" in judge(submission)["lines"][2]
+
+
+def test_a_table_s_run_that_does_not_count_is_told_next_to_the_verdict(board: Path, tmp_path: Path) -> None:
+    log = sorted((board / "results/new").iterdir())[0]
+    text = log.read_text().replace("val_loss:3.", "val_loss:4.").replace("weight_7", "weight_8", 1)
+    (log.parent / "other.txt").write_text(text.replace("seed=", "seed=9"))
+    done = run(gate.main, board, "--rules", tmp_path / "rules.toml", cwd=tmp_path)
+    assert done.returncode == 0 and "1 further run of its folder not counted (`other.txt`; at the end 4." in done.stdout

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from itertools import pairwise
 from pathlib import Path
 
 from plumbline.core.errors import PlumblineError, UsageError, nearest
@@ -22,16 +21,16 @@ from plumbline.verdict.comparability.settings_comparison import (
 )
 from plumbline.verdict.evidence import RunEvidence
 from plumbline.verdict.formatting import join_with_and, quote
+from plumbline.verdict.gate.counted_runs import choose_runs
 from plumbline.verdict.gate.examined_records import (
     LAST_DIGIT,
     LEFT_OUT,
     NOT_SHOWN,
-    STOP,
     TOO_FEW,
     ExaminedRecord,
-    choose_runs,
 )
 from plumbline.verdict.gate.rules import Rules
+from plumbline.verdict.gate.stop_steps import examine_stop
 from plumbline.verdict.sources.records import Record, read_table
 from plumbline.verdict.sources.submissions import read_records
 from plumbline.verdict.sources.training_log import LoggedRun, TrainingLog
@@ -50,7 +49,7 @@ def examine(record: Record, rules: Rules, root: Path) -> ExaminedRecord:
     _examine_code(examined, logs, rules, root)
     _examine_settings(examined, logs, rules, root)
     _examine_machine(examined, logs)
-    _examine_stop(examined, rules)
+    examine_stop(examined, rules)
     return examined
 
 
@@ -67,9 +66,11 @@ def _examine_runs(examined: ExaminedRecord, rules: Rules, root: Path) -> None:
         examined.blame("diverged", text)
     if record.left_out:
         every = [*(each.value for each in record.by_seed.values()), *record.left_out.values()]
+        finite = [value for value in every if math.isfinite(value)]
+        without = f", but for {len(every) - len(finite)} without a number," if len(finite) < len(every) else ""
         text = (
-            f"{len(every)} runs were made and {len(record.by_seed)} are counted; the mean of all is "
-            f"{math.fsum(every) / len(every):.6g}"
+            f"{len(every)} runs were made and {len(record.by_seed)} are counted; the mean of all{without} is "
+            f"{math.fsum(finite) / len(finite):.6g}"
         )
         examined.blame(LEFT_OUT, text)
     if values and len(values) < rules.runs.least:
@@ -104,6 +105,7 @@ def _examine_runs(examined: ExaminedRecord, rules: Rules, root: Path) -> None:
         if values
         else "none could be read"
     )
+    examined.runs += f"; {examined.uncounted}" if examined.uncounted else ""
     if record.unread:
         examined.notes.append(f"Not read: {'; '.join(record.unread[:3])}.")
         examined.runs += f"; not read: {quote(record.unread[0][:200])}"
@@ -214,7 +216,8 @@ def _examine_settings(examined: ExaminedRecord, logs: Sequence[TrainingLog], rul
             others.append(key)
         else:
             differing.append(f"{quote(key)} is {join_with_and([quote(value[:30]) for value in list(values)[:3]])}")
-    comparison = compare_runs(examined.values, rules.same.configuration_may_differ, root, keys)
+    runs = [each for each in examined.values if each.file is not None]
+    comparison = compare_runs(runs, rules.same.configuration_may_differ, root, keys)
     comparison.others = [*others, *comparison.others]
     examined.settings = comparison
     for text in comparison.sizes:
@@ -224,9 +227,9 @@ def _examine_settings(examined: ExaminedRecord, logs: Sequence[TrainingLog], rul
         differ = format_count(len(differing), "setting differs", "settings differ")
         text = f"{differ} between the runs: {'; '.join(differing[:SHOWN])}"
         examined.blame("configuration", text)
-    if not examined.values:
+    if not runs:
         return
-    where = f"in {format_count(len(examined.values), 'run')}"
+    where = f"in {format_count(len(runs), 'run')}"
     examined.code += f"; {format_count(comparison.same, 'printed setting')} the same {where}" if comparison.same else ""
     examined.code += "" if comparison.same or differing or comparison.sizes else f"; no setting is printed {where}"
     if comparison.aside:
@@ -255,44 +258,10 @@ def _examine_machine(examined: ExaminedRecord, logs: Sequence[TrainingLog]) -> N
         examined.machine += f"; {format_count(silent, 'log')} of {len(logs)} say nothing"
 
 
-def _examine_stop(examined: ExaminedRecord, rules: Rules) -> None:
-    step, runs = examined.record.step, examined.values
-    if step is None or not runs or any(run.planned is None for run in runs):
-        ends = {max(run.steps or (), default=0) for run in runs} - {0}
-        examined.stop = f"by the runs' end, {_format_span(ends)}" if ends else "no step is claimed"
-        return
-    if all(run.planned == step for run in runs):
-        examined.stop = f"step {step:,} is where every run was to end"
-        return
-    common = set.intersection(*({*(run.steps or ())} - {0} for run in runs))
-    examined.looks = _count_close_steps(sorted(common), step)
-    examined.stop = (
-        f"step {step:,} of {_format_span({run.planned or 0 for run in runs})} planned; one of {examined.looks} that "
-        "were evaluated more closely than the steps before"
-    )
-    if rules.stopping.chosen == "refused":
-        examined.blame(STOP, examined.stop)
-
-
-def _count_close_steps(steps: Sequence[int], claimed: int) -> int:
-    """How many evaluated steps there were to choose from: those closer together than the run's usual distance, and
-    those from the claimed one on.
-    """
-    distances = [later - before for before, later in pairwise(steps)]
-    if not distances:
-        return 1
-    usual = max(Counter(distances), key=lambda each: (Counter(distances)[each], each))
-    first = distances.index(usual)
-    close = {later for distance, later in zip(distances[first:], steps[first + 1 :]) if distance < usual}
-    return max(1, len(close | {step for step in steps if step >= claimed}))
-
-
-def _format_span(steps: set[int]) -> str:
-    return f"{min(steps):,}" if len(steps) == 1 else f"{min(steps):,} to {max(steps):,}"
-
-
 def _format_files(values: Sequence[RunEvidence], root: Path) -> str:
-    return join_with_and([quote(format_path(each.file or "", root)) for each in values[:3]])
+    return join_with_and(
+        [quote(format_path(each.file, root)) if each.file else f"seed {quote(each.seed or '')}" for each in values[:3]]
+    )
 
 
 def read_board(folder: Path, rules: Rules) -> list[ExaminedRecord]:

@@ -1,24 +1,18 @@
-"""Holds what a record's logs state of it, and decides which of their runs count, each once, and with which value."""
+"""Holds what a record's logs state of it: the runs that count, with their values, and what does not hold."""
 
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import takewhile
 from operator import attrgetter
-from pathlib import Path
 
-from plumbline.core.files import format_path
 from plumbline.core.formats import format_count
 from plumbline.verdict.comparability.settings_comparison import SettingsComparison
 from plumbline.verdict.evidence import RunEvidence
-from plumbline.verdict.formatting import join_with_and, quote
-from plumbline.verdict.gate.rules import Rules
-from plumbline.verdict.sources.records import Printed, Record
-from plumbline.verdict.sources.training_log import Evaluation, LoggedRun, TrainingLog
+from plumbline.verdict.formatting import quote
+from plumbline.verdict.sources.records import Record
+from plumbline.verdict.sources.training_log import Evaluation, LoggedRun
 
 #: The kind of a headline that misses its logs by less than two units of its last digit: its runs are still its runs.
 LAST_DIGIT = "last digit"
@@ -45,7 +39,8 @@ class ExaminedRecord:
     """What a record's logs state of it.
 
     Attributes:
-        values: the runs that count, each once; origin: where they are from.
+        chosen: the runs that count, each with the evaluation that does; values: of them, and of seeds that are listed
+            without a number; origin: where they are from; uncounted: further runs of its folder, as text.
         copies: how many files, or parts of files, hold a run that another one holds.
         copied_seeds: of the copies that say another seed than their original, the original by that seed.
         instead: what a headline that is not the runs' mean is, where that is known.
@@ -58,6 +53,7 @@ class ExaminedRecord:
     """
 
     record: Record
+    chosen: Hits = field(default_factory=list)
     values: tuple[RunEvidence, ...] = ()
     faults: list[Fault] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -68,6 +64,7 @@ class ExaminedRecord:
     stop: str = ""
     looks: int = 1
     origin: str = ""
+    uncounted: str = ""
     copies: int = 0
     copied_seeds: dict[str, LoggedRun] = field(default_factory=dict)
     instead: str = ""
@@ -83,6 +80,28 @@ class ExaminedRecord:
     def finite_values(self) -> list[float]:
         """The values of the runs that have one."""
         return [each.value for each in self.values if each.value is not None]
+
+    def count(self, chosen: Hits) -> None:
+        """Count runs, each with the evaluation whose value it has; a run that diverged at any time has none."""
+        self.chosen = chosen
+        self.values = tuple(run.evidence(evaluation, lost=has_diverged(run)) for run, evaluation in chosen)
+
+    def note_uncounted(self, runs: Sequence[LoggedRun], label: str | None) -> None:
+        """Note runs of its folder that do not count, and with which values of the line with a label they end."""
+        if not runs:
+            return
+        ends = [
+            next((each for each in reversed(run.evaluations) if each.label == label), run.evaluations[-1])
+            for run in runs
+        ]
+        finite = sorted((each for each in ends if math.isfinite(each.value)), key=attrgetter("value"))
+        values = list(dict.fromkeys(each.printed for each in (*finite[:1], *finite[-1:])))
+        values += ["no number"] if len(finite) < len(ends) else []
+        self.uncounted = (
+            f"{format_count(len(runs), 'further run')} of its folder not counted ({quote(runs[0].file.name)}"
+            f"{f' and {len(runs) - 1} more' if len(runs) > 1 else ''}; at the end {' to '.join(values)})"
+        )
+        self.notes.append(f"{self.uncounted}.")
 
     def blame(self, kind: str, text: str) -> None:
         """Note something for which the record is not what its logs say."""
@@ -103,291 +122,6 @@ class ExaminedRecord:
         )
 
 
-def choose_runs(examined: ExaminedRecord, rules: Rules, root: Path) -> None:
-    """Find the runs of a record, and what is wrong about them."""
-    distinct = _drop_copies(examined, root)
-    if distinct:
-        (_choose_table_runs if rules.table is not None else _choose_submission_runs)(distinct, examined, rules, root)
-
-
-def _drop_copies(examined: ExaminedRecord, root: Path) -> list[LoggedRun]:
-    """The runs of all logs, without copies; a log that holds its code is kept before one that does not."""
-    record = examined.record
-    order = {log.file: (log.file != record.linked, not log.code) for log in record.logs}
-    runs = sorted((run for log in record.logs for run in log.runs), key=lambda run: (order[run.file], -len(run.values)))
-    # A file that repeats one line of another's output is not a log.
-    printed = {(each.step, each.printed) for run in runs if len(run.evaluations) > 1 for each in run.evaluations}
-    runs = [
-        run
-        for run in runs
-        if len(run.evaluations) > 1 or not {(each.step, each.printed) for each in run.evaluations} <= printed
-    ]
-    distinct: list[LoggedRun] = []
-    holders: dict[tuple[object, str], list[int]] = {}
-    first = ""
-    for run in runs:
-        candidates = Counter(index for key in run.values.items() for index in holders.get(key, ()))
-        same = next((distinct[index] for index, _ in candidates.most_common(20) if run.same_as(distinct[index])), None)
-        if same is not None:
-            examined.copies += 1
-            if run.seed and run.seed != same.seed:
-                examined.copied_seeds.setdefault(run.seed, same)
-            first = (
-                first or f"{quote(format_path(run.file, root))} holds the run of {quote(format_path(same.file, root))}"
-            )
-            continue
-        for key in run.values.items():
-            holders.setdefault(key, []).append(len(distinct))
-        distinct.append(run)
-    if first:
-        examined.notes.append(f"{first[0].upper()}{first[1:]}; it is counted once.")
-    return distinct
-
-
-def _value_at(run: LoggedRun, step: int | None, label: str | None = None) -> Evaluation | None:
-    """The evaluation that counts: at the claimed step, or, where none is claimed, the last."""
-    evaluations = run.find_evaluations(step) if step is not None else run.evaluations[-1:]
-    chosen = [each for each in evaluations if label is None or each.label == label]
-    return chosen[-1] if chosen else None
-
-
-def _choose_table_runs(distinct: Sequence[LoggedRun], examined: ExaminedRecord, rules: Rules, root: Path) -> None:
-    record = examined.record
-    step, n = record.step, record.printed_n
-    linked = [log for log in record.logs if log.file == record.linked]
-    label = _choose_label(distinct, step, examined)
-    at_step = [run for run in distinct if _value_at(run, step, label) is not None]
-    if step is not None:
-        short = [run for run in distinct if run not in at_step and run.last_step < step <= (run.planned or 0)]
-    else:
-        short = [run for run in distinct if run.planned is not None and run.last_step < run.planned]
-        at_step = [run for run in at_step if run not in short]
-    selections: list[tuple[str, Sequence[LoggedRun]]] = [("all logs of its folder", at_step)]
-    if linked:
-        selections += _list_selections(linked[0], record, at_step)
-    if n is None:
-        chosen = next((selection for selection in selections if selection[0] == SAME_LENGTH), selections[0])
-    else:
-        chosen = next((selection for selection in selections if len(selection[1]) == n), selections[0])
-    examined.origin, runs = chosen
-    lengths = {run.planned for run in runs}
-    own = [run for run in short if run.planned in lengths or not runs]
-    if own and (n is None or len(runs) < n):
-        where = f"{quote(format_path(own[0].file, root))} at {own[0].last_step:,}"
-        text = f"{format_count(len(own), 'log')} end before the claimed step, {where}"
-        examined.blame("truncated", text)
-    if n is not None and len(runs) != n:
-        if len(runs) + examined.copies == n:
-            examined.blame("duplicate", f"{n} runs are claimed, and {examined.copies} of them are copies")
-        elif not own or len(runs) + len(own) != n:
-            examined.blame("runs", f"{n} runs are claimed, and the logs hold {len(runs)} at the claimed step")
-    _set_values(examined, runs, step, label)
-    _try_other_metrics(record, runs, examined, rules)
-    others = len(at_step) - len(runs)
-    if others:
-        examined.notes.append(
-            f"{format_count(others, 'further run')} of its folder reach the claimed step and are not counted."
-        )
-
-
-SAME_LENGTH = "the logs of the length of the one that is named"
-
-
-def _list_selections(
-    linked: TrainingLog, record: Record, at_step: Sequence[LoggedRun]
-) -> list[tuple[str, Sequence[LoggedRun]]]:
-    """The further ways to say which runs are meant, from the one log that a row names."""
-    code = {log.file: log.code_hash for log in record.logs}
-    planned = {run.planned for run in linked.runs}
-    return [
-        ("the log that is named", [run for run in at_step if run.file == linked.file]),
-        (SAME_LENGTH, [run for run in at_step if run.planned in planned]),
-        (
-            "the logs with the code of the one that is named",
-            [run for run in at_step if code[run.file] == linked.code_hash],
-        ),
-    ]
-
-
-def _choose_label(runs: Sequence[LoggedRun], step: int | None, examined: ExaminedRecord) -> str | None:
-    """The label of the value's line: one that every run has at the claimed step; None if lines have no label."""
-    sets = [
-        labels
-        for run in runs
-        if (
-            labels := {
-                each.label for each in (run.find_evaluations(step) if step is not None else run.evaluations[-1:])
-            }
-        )
-    ]
-    if not sets or len(set.union(*sets)) == 1:
-        return None
-    shared = set.intersection(*sets)
-    if not shared:
-        names = join_with_and([quote(each or "no label") for each in sorted(set.union(*sets))[:4]])
-        examined.blame("metric", f"the runs print different metrics at the claimed step: {names}")
-        return None
-    return "" if "" in shared else min(shared)
-
-
-def _set_values(examined: ExaminedRecord, runs: Sequence[LoggedRun], step: int | None, label: str | None) -> None:
-    values = []
-    for run in runs:
-        evaluation = _value_at(run, step, label)
-        assert evaluation is not None
-        # A run that was not a number later on, or before, has diverged.
-        lost = any(not math.isfinite(each.value) for each in run.evaluations)
-        values.append(run.evidence(evaluation, lost=lost))
-    examined.values = tuple(values)
-
-
-def _try_other_metrics(record: Record, runs: Sequence[LoggedRun], examined: ExaminedRecord, rules: Rules) -> None:
-    """Where the headline is not the metric's mean, see whether it is that of another metric of the same lines."""
-    if record.headline is None or examined.mean is None or record.headline.fits(examined.mean):
-        return
-    for form in rules.log.other_forms:
-        evaluations = [_value_at(run, record.step, form.anchor) for run in runs]
-        values = [evaluation.value for evaluation in evaluations if evaluation is not None]
-        if values and len(values) == len(runs) and record.headline.fits(math.fsum(values) / len(values)):
-            text = f"the headline is the mean of {quote(form.anchor)}, not of {quote(rules.metric)}"
-            examined.instead = f"the mean of {quote(form.anchor)}"
-            if rules.log.others_count:
-                examined.notes.append(f"{text[0].upper()}{text[1:]}.")
-                examined.values = tuple(
-                    run.evidence(evaluation) for run, evaluation in zip(runs, evaluations) if evaluation
-                )
-            else:
-                examined.blame("metric", text)
-            return
-
-
-def _choose_submission_runs(distinct: Sequence[LoggedRun], examined: ExaminedRecord, rules: Rules, root: Path) -> None:
-    """Find the runs that a submission counts; where it prints no seeds, those of all its logs."""
-    record = examined.record
-    if record.by_seed:
-        _match_printed_seeds(distinct, examined, root)
-        return
-    label = _most_common_label(distinct)
-    chosen = [
-        (run, each)
-        for run in distinct
-        if (each := next((last for last in reversed(run.evaluations) if label is None or last.label == label), None))
-    ]
-    examined.values, examined.origin = tuple(run.evidence(each) for run, each in chosen), "all logs of its folder"
-    if len(chosen) < len(distinct):
-        examined.blame("metric", f"{len(distinct) - len(chosen)} of {len(distinct)} logs end with another metric")
-    if record.headline is None or not chosen:
-        return
-    values = [each.value for _, each in chosen]
-    mean = math.fsum(values) / len(values)
-    if not record.headline.fits(mean) and len(values) > 1 and any(map(record.headline.fits, values)):
-        best = (max if rules.higher else min)(values)
-        share = "the best" if record.headline.fits(best) else "one"
-        examined.instead = f"{share} of {len(chosen)} runs alone"
-    elif not record.headline.fits(mean):
-        other = next(
-            (
-                evaluation.label
-                for run in distinct
-                for evaluation in run.evaluations
-                if record.headline.fits(evaluation.value)
-            ),
-            None,
-        )
-        examined.instead = f"the value of {quote(other or 'another line')}" if other is not None else ""
-
-
-def _most_common_label(runs: Sequence[LoggedRun]) -> str | None:
-    """The label of the last line that most runs end with."""
-    labels = Counter(run.evaluations[-1].label for run in runs)
-    return labels.most_common(1)[0][0] if labels else None
-
-
-def _match_printed_seeds(distinct: Sequence[LoggedRun], examined: ExaminedRecord, root: Path) -> None:
-    """Find the printed value of each seed in the log of that seed."""
-    matched: dict[str, Hits] = {}
-    without, differing = list[str](), list[str]()
-    for seed, printed in examined.record.by_seed.items():
-        own = [run for run in distinct if run.seed == seed]
-        if not own and seed in examined.copied_seeds:
-            own = [examined.copied_seeds[seed]]
-        hits = _find_hits(own, printed) or _find_hits([run for run in distinct if not run.seed], printed)
-        elsewhere = [] if hits else _find_in_other_seeds(seed, examined.record, distinct)
-        if hits:
-            matched[seed] = hits
-        elif elsewhere:
-            where = quote(format_path(elsewhere[0][0].file, root))
-            examined.blame("headline", f"the value of seed {quote(seed)} stands in a log of another seed, {where}")
-            matched[seed] = elsewhere
-        elif own:
-            differing.append(seed)
-            matched[seed] = [(run, run.evaluations[-1]) for run in own[:1]]
-        else:
-            without.append(seed)
-    if without:
-        examined.blame("runs", f"no log of seed {join_with_and([quote(each) for each in without[:5]])}")
-    label = _choose_common_label(matched, differing, examined)
-    ended = [
-        seed
-        for seed in differing
-        if label is not None and label not in {x.label for x in matched[seed][0][0].evaluations}
-    ]
-    for seed in ended:
-        where = quote(format_path(matched[seed][0][0].file, root))
-        examined.blame("truncated", f"{where} ends before the line {quote(label or '')} that the other logs have")
-        differing.remove(seed)
-        del matched[seed]
-    if differing:
-        seeds = f"{format_count(len(differing), 'seed')}, {join_with_and([quote(each) for each in differing[:5]])},"
-        text = f"the printed value of {seeds} is in no line of its log that the rules name"
-        examined.blame("headline", text)
-    values, used = [], list[LoggedRun]()
-    for hits in matched.values():
-        run, evaluation = next(
-            ((run, evaluation) for run, evaluation in hits if label is None or evaluation.label == label), hits[0]
-        )
-        if any(run is each for each in used):
-            examined.blame("duplicate", f"the values of two seeds are of one run, {quote(format_path(run.file, root))}")
-            continue
-        used.append(run)
-        if not math.isfinite(evaluation.value):
-            evaluation = hits[0][1]
-        values.append(run.evidence(evaluation))
-    examined.values, examined.origin = tuple(values), "the logs of its seeds"
-    spare = len(distinct) - len(used)
-    if spare > 0:
-        examined.notes.append(f"{format_count(spare, 'further run')} of its folder are not among its seeds.")
-
-
-def _find_in_other_seeds(seed: str, record: Record, distinct: Sequence[LoggedRun]) -> Hits:
-    """Where the printed value of a seed stands in the log of another one, to all of its many digits."""
-    printed = record.by_seed[seed]
-    seeds_of_same_value = {
-        other for other, other_value in record.by_seed.items() if other != seed and other_value.value == printed.value
-    }
-    runs = [run for run in distinct if run.seed and run.seed != seed and run.seed not in seeds_of_same_value]
-    return _find_hits(runs, printed) if printed.decimals >= 6 else []
-
-
-def _find_hits(runs: Sequence[LoggedRun], printed: Printed) -> Hits:
-    """Where a printed value stands, the most exactly printed first."""
-    hits = []
-    for run in runs:
-        begin = bisect_left(run.by_value, printed.value - printed.edge, key=attrgetter("value"))
-        for each in takewhile(lambda hit: hit.value <= printed.value + printed.edge, run.by_value[begin:]):
-            hits.append((run, each))
-    return sorted(hits, key=lambda hit: -len(hit[1].printed))
-
-
-def _choose_common_label(matched: dict[str, Hits], differing: Sequence[str], examined: ExaminedRecord) -> str | None:
-    labels = [{evaluation.label for _, evaluation in hits} for seed, hits in matched.items() if seed not in differing]
-    if not labels:
-        return None
-    shared = set.intersection(*labels)
-    if not shared:
-        names = join_with_and([quote(each or "no label") for each in sorted(set.union(*labels))[:4]])
-        examined.blame("metric", f"the printed values of the seeds are of different lines of their logs: {names}")
-        return None
-    # The most exact of them.
-    first = next(iter(matched.values()))
-    return next((evaluation.label for _, evaluation in first if evaluation.label in shared), min(shared))
+def has_diverged(run: LoggedRun) -> bool:
+    """Whether any of its values is not a number, later on or before."""
+    return any(not math.isfinite(each.value) for each in run.evaluations)

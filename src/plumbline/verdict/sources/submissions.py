@@ -251,7 +251,11 @@ def _read_record(path: Path, folder: Path, part: SubmissionsPart, metric: str) -
         record.unread.append(f"{path.name} has no number {' or '.join(map(repr, part.headline))}")
     else:
         record.headline = headlines[key]
-    record.by_seed = next((values for key in part.seeds if (values := _read_by_seed(read.get(key), metric))), {})
+    by_key = [_read_by_seed(read.get(key), metric) for key in part.seeds]
+    record.by_seed = next((values for values in by_key if any(map(_is_finite, values.values()))), {})
+    for values in by_key:
+        if record.by_seed and record.by_seed.keys() <= values.keys():  # further seeds, listed without a number
+            record.by_seed = {**{seed: each for seed, each in values.items() if not _is_finite(each)}, **record.by_seed}
     if len(record.by_seed) > MOST_SEEDS:
         record.unread.append(f"{path.name} has {len(record.by_seed):,} seeds, and at most {MOST_SEEDS:,} are read")
         record.by_seed = dict(list(record.by_seed.items())[:MOST_SEEDS])
@@ -269,15 +273,25 @@ def _read_printed(value: Any) -> Printed | None:
     return Printed(float(value), count_decimals(getattr(value, "text", str(value))))
 
 
+def _is_finite(printed: Printed) -> bool:
+    return math.isfinite(printed.value)
+
+
 def _read_by_seed(results: Any, metric: str) -> dict[str, Printed]:
-    """The values by seed: an object by seed, each a number or an object with the metric; or a list of such objects."""
+    """The values by seed, NaN of a seed that is listed without a number: an object by seed, each a number or an object
+    with the metric; or a list of such objects, or of seeds alone.
+    """
     if isinstance(results, list):
-        results = {str(each["seed"]): each for each in results if isinstance(each, dict) and "seed" in each}
+        objects = [{"seed": each} if isinstance(each, int | str) else each for each in results]
+        results = {str(each["seed"]): each for each in objects if isinstance(each, dict) and "seed" in each}
     values = {}
     for seed, each in results.items() if isinstance(results, dict) else ():
-        value = _read_printed(each.get(metric) if isinstance(each, dict) else each)
-        if value is not None:
-            values[seed.removeprefix("seed_").removeprefix("seed")[:40]] = value
+        name = seed.removeprefix("seed_").removeprefix("seed")[:40]
+        number = each.get(metric, "") if isinstance(each, dict) else each
+        value = _read_printed(number)
+        # A note or a setting next to the seeds is none of them.
+        if value is not None or number is None or isinstance(number, float) or name.isdecimal():
+            values[name] = value or Printed(math.nan, 0)
     return values
 
 
@@ -286,14 +300,12 @@ def _find_further_seeds(read: Mapping[str, Any], by_seed: Mapping[str, Printed],
     if not by_seed:
         return {}
     for each in _walk_objects(read, DEPTH):
-        values = {
-            seed: _read_printed(value.get(metric) if isinstance(value, dict) else value) for seed, value in each.items()
-        }
-        numbers = {seed: value.value for seed, value in values.items() if value is not None}
-        if len(numbers) == len(each) > len(by_seed) and all(
-            seed in numbers and abs(numbers[seed] - by_seed[seed].value) < 1e-6 for seed in by_seed
+        values = _read_by_seed(each, metric)
+        if len(values) == len(each) > len(by_seed) and all(
+            seed in values and (abs(values[seed].value - printed.value) < 1e-6 or not _is_finite(printed))
+            for seed, printed in by_seed.items()
         ):
-            return {seed: value for seed, value in numbers.items() if seed not in by_seed}
+            return {seed: value.value for seed, value in values.items() if seed not in by_seed}
     return {}
 
 

@@ -106,6 +106,14 @@ class LoggedRun:
         """The evaluations with a finite value, the smallest first."""
         return sorted((each for each in self.evaluations if math.isfinite(each.value)), key=attrgetter("value"))
 
+    @cached_property
+    def _ends(self) -> dict[tuple[str, bool], Evaluation]:
+        return {(each.label, each.step is None): each for each in self.evaluations}
+
+    def is_last(self, evaluation: Evaluation) -> bool:
+        """Whether an evaluation is the last one of its label, of those with a step or of those without."""
+        return self._ends[evaluation.label, evaluation.step is None] == evaluation
+
     @property
     def last_step(self) -> int:
         """The last step that was evaluated; 0 without any."""
