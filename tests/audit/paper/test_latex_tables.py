@@ -109,8 +109,8 @@ def test_running_text_is_kept_where_it_has_a_number(tmp_path: Path) -> None:
     )  # fmt: skip
     assert [(each.kind, each.section, each.where, each.text, each.table) for each in source.passages] == [
         ("abstract", "Abstract", "paper.tex:2", "We save 58.7% of 1.8×.", ""),
-        ("text", "Results", "paper.tex:3", "As Table 1 and Table 1, Table ? say, it is 5 .", ""),
-        ("text", "Results", "paper.tex:11", "Then 6.", ""),
+        ("text", "Results", "paper.tex:4", "As Table 1 and Table 1, Table ? say, it is 5 .", ""),
+        ("text", "Results", "paper.tex:12", "Then 6.", ""),
         ("caption", "Results", "paper.tex:9", "A caption.", "table1"),
     ]
 

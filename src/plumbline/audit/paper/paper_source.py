@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import msgspec
@@ -14,6 +15,15 @@ from plumbline.core.errors import UsageError
 
 #: The file's name in the folder, and most bytes of it.
 SOURCES, BYTES = "sources.json", 16_000_000
+
+#: What a paper says of all its p-values: that tests are of one side; that they are corrected for several.
+ONE_SIDED = re.compile(r"\b(?:one|1|single)[ -]?(?:sided|tailed)\b", re.IGNORECASE)
+CORRECTED = re.compile(
+    r"\b(?:Bonferroni|Holm|FDR|false discovery|Benjamini|Hochberg|[ŠS]id[áa]k|Tukey|"
+    r"multiple (?:comparisons?|testing|tests)|(?:corrected|adjusted) (?:p\b|significance)|"
+    r"p[- ]?values? (?:are|were) (?:corrected|adjusted))",
+    re.IGNORECASE,
+)
 
 
 class TableSource(Struct, kw_only=True):  # unknown fields are passed over: earlier versions wrote `colours`
@@ -45,7 +55,10 @@ class UnreadTable(Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class Passage(Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=True):
-    """A paragraph with a number in it ("text", "abstract"), or the caption of a table; references as "Table 3"."""
+    """A paragraph ("text", "abstract"), or the caption of a table; references as "Table 3".
+
+    Paragraphs have a number in them, or say what p-values mean.
+    """
 
     kind: str
     section: str

@@ -1,7 +1,7 @@
 """Checks what a sentence of the paper says by itself: a change from one number to another, a test with its p.
 
 A sentence is read by its words ("from 26.6 to 24.8, a 6.8 % reduction"; "t(28) = 2.20, p = .036"), never because a
-number in it equals another one.
+number in it equals another one. A number that only another reading of its words gives accuses nobody.
 """
 
 from __future__ import annotations
@@ -10,12 +10,13 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from plumbline.audit.paper.change_words import ChangeWords, read_words
 from plumbline.audit.paper.evaluate import load_function
 from plumbline.audit.paper.evidence import meets
 from plumbline.audit.paper.inside_cells import ends_of_formula
 from plumbline.audit.paper.ledger import Ledger, RelationRow
 from plumbline.audit.paper.lines import Ends, ends_of
-from plumbline.audit.paper.paper_source import Passage
+from plumbline.audit.paper.paper_source import CORRECTED, ONE_SIDED, Passage
 from plumbline.audit.paper.printed_cell import apply_unit
 from plumbline.published.expression import Expression, Given
 from plumbline.published.printed_number import PrintedNumber, exact
@@ -29,15 +30,22 @@ NEAR = 0.5
 #: Share of a p below which it is off by little.
 SLIGHT = 0.05
 
+#: How many times as large a p is that may be corrected for so many tests though nothing says so; ten is as often a slip
+#: of the point.
+TIMES = range(2, 10)
+
+#: What a number may be: its formula; and, of all but what its words say, why it may.
+Reading = tuple[Given, str]
+
 _LOOKS = str.maketrans({"−": "-", "–": "-", "—": "-", "\u00a0": " ", "\u2009": " ", "\u202f": " ", "→": ">"})
 _DIGITS = r"(?>\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?)"
 _MULTIPLE = r"\s?(?P<{0}_unit>%|[KkMBT](?![a-zA-Z])|million|billion|trillion)?"
 _FIRST, _SECOND = (rf"[$€£]?(?P<{name}>{_DIGITS}){_MULTIPLE.format(name)}" for name in ("first", "second"))
-_OTHER_UNIT = r"(?:\s?(?!(?:and|or|to|in|on|at|for|while|but|with)\b)[A-Za-z][A-Za-z0-9]{0,11})?"
-_PAIR = rf"from {_FIRST}{_OTHER_UNIT} to {_SECOND}{_OTHER_UNIT}"
+_WORD = r"(?:\s?(?P<{0}_word>(?!(?:and|or|to|in|on|at|for|while|but|with)\b)[A-Za-zµμ][A-Za-z0-9]{{0,11}}))?"
+_PAIR = rf"from {_FIRST}{_WORD.format('first')} to {_SECOND}{_WORD.format('second')}"
 _BY = (
     r"(?P<sign>[+-]?)(?P<change>(?>\d+(?:\.\d+)?))\s?"
-    r"(?P<unit>%|x(?![a-z])|×|percent(?!age)|pp\b|(?:percentage |absolute )?points?)"
+    r"(?P<unit>%(?>(?:[ -]?(?:points?|pts?))?)|x(?![a-z])|×|percent(?!age)|pp\b|(?:percentage |absolute )?points?)"
 )
 _NOUN = "(?:reduction|decrease|increase|improvement|gain|drop|speed-?up|saving|decline)"
 _FILL = (
@@ -58,6 +66,10 @@ _CHANGES = tuple(
 #: What stands before a number that is no rounded one.
 _HEDGE = re.compile(r"(?:up to|over|more than|at least|nearly|almost|less than|under|as much as|at most|[<>≤≥])\s*$")
 _ABOUT = re.compile(r"about|roughly|[~≈]")
+_YEAR = re.compile(r"(?:19|20)\d\d")
+
+#: Reasons for which a number accuses nobody.
+_OTHER_WAY, _MAY_BE_CORRECTED = "the other direction gives it", "it may be corrected for several tests"
 
 _POWER = r"(?:\s?[x×·]\s?10\^?\{?-?\d+\}?|e-?\d+)?"
 _TEST = re.compile(
@@ -68,19 +80,23 @@ _TEST = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A sentence of the paper, and where its paragraph stands."""
+    """A sentence of the paper, where its paragraph stands, and what the paper says of the p-values in it."""
 
     text: str
     where: str
+    one_sided: bool = False
+    corrected: bool = False
 
 
 def split_sentences(passages: list[Passage]) -> list[Sentence]:
     """The sentences of a paper that have a digit, up to a limit."""
     sentences = []
+    one_sided, corrected = (any(words.search(each.text) for each in passages) for words in (ONE_SIDED, CORRECTED))
     for passage in passages:
+        adjusted = corrected or re.search(r"\b(?:corrected|corrections?|adjusted)\b", passage.text) is not None
         for text in re.split(r"(?<=[a-z0-9%)][.!?])\s+(?=[A-Z(])", passage.text.translate(_LOOKS)):
             if any(map(str.isdigit, text)) and len(text) <= LONGEST:
-                sentences.append(Sentence(text, passage.where))
+                sentences.append(Sentence(text, passage.where, one_sided, adjusted))
     return sentences[:SENTENCES]
 
 
@@ -112,70 +128,100 @@ def _list_changes(sentence: Sentence) -> Iterator[tuple[str, RelationRow]]:
         a, a_unit, b, b_unit = (match[name] or "" for name in ("first", "first_unit", "second", "second_unit"))
         if _HEDGE.search(sentence.text[: match.start()]) or (a_unit and b_unit and (a_unit == "%") != (b_unit == "%")):
             continue
+        if _YEAR.fullmatch(a) and _YEAR.fullmatch(b) and not match.groupdict().get("second_word"):
+            continue
         first, second = make_number(a, a_unit or b_unit, sentence), make_number(b, b_unit, sentence)
         printed = make_number(match["change"], "", sentence)
         if first.value == 0 or second.value == 0:
             continue
-        chosen, nearest = _choose(list(_list_ways(first, second, match["unit"], match["sign"])), ends_of(printed))
-        about = "it is said to be about so much" if _ABOUT.search(match.group()) else ""
-        far = abs(nearest - printed.value) > NEAR * printed.value
-        doubt = about or ("the two numbers may be of something else" if far else "")
+        words = read_words(match, sentence.text)
+        readings = [
+            reading
+            for factor in words.factors or (1.0,)
+            for reading in _list_readings(first, second if factor == 1 else factor * second, match, words)
+        ]
+        chosen, doubt, nearest = _choose(readings, ends_of(printed))
+        if not meets(ends_of(printed), ends_of_formula(chosen)):
+            about = "it is said to be about so much" if _ABOUT.search(match.group()) else ""
+            far = abs(nearest - printed.value) > NEAR * printed.value
+            doubt = doubt or about or words.doubt or ("the two numbers may be of something else" if far else "")
         quote = match.group().strip(" ,(")
         label = f"text, {sentence.where}: {quote!r}"
         yield f"{quote!r}", RelationRow(sentence.where, label, printed, chosen, doubt=doubt)
 
 
-def _list_ways(first: PrintedNumber, second: PrintedNumber, unit: str, sign: str) -> Iterator[Given]:
+def _list_readings(first: PrintedNumber, second: Given, match: re.Match[str], words: ChangeWords) -> Iterator[Reading]:
     """What a change between two numbers may be, the plainest first."""
+    way = {"+": 1, "-": -1}.get(match["sign"], words.direction)
+    rise, fall, difference = second / first, first / second, second - first
+    unit, ratio = match["unit"], ends_of_formula(rise)[1]
 
-    def turn(change: Expression) -> Expression:
-        return change if sign == "+" else -change if sign == "-" else abs(change)
+    def turn(change: Expression, way: int = way) -> Expression:
+        return change if way > 0 else -change if way < 0 else abs(change)
 
-    if unit in ("%", "percent"):
-        yield turn(100 * (second / first - 1))
-        yield turn(second - first)
-        yield turn(100 * (first / second - 1))
-        yield turn(100 * (second - first))
-    elif unit in ("x", "×"):
-        yield (second / first) if second.value > first.value else (first / second)
-        yield abs(second / first - 1)
-    else:
-        yield turn(second - first)
-        yield turn(100 * (second - first))
+    if unit in ("x", "×"):
+        if float(match["change"]) < 1:
+            yield (rise if ratio < 1 else fall), ""
+            yield abs(rise - 1), ""
+        else:
+            yield (rise if way > 0 or (not way and ratio > 1) else fall), ""
+        yield abs(rise - 1), "it is by how many times more than once"
+        yield (rise if ratio > 1 else fall), _OTHER_WAY
+        return
+    points = [turn(difference), *([turn(100 * difference)] if max(first.value, ratio * first.value) <= 1 else [])]
+    if unit not in ("%", "percent") or words.absolute:
+        yield from ((change, "") for change in points)
+        yield turn(difference, -way), _OTHER_WAY
+        return
+    yield turn(100 * (rise - 1)), ""
+    if words.inverse:
+        yield abs(100 * (fall - 1)), ""
+    if not words.relative:
+        yield from ((change, "" if words.shares else "it is the difference of the two") for change in points)
+    yield turn(100 * (rise - 1), -way), _OTHER_WAY
+    yield abs(100 * (fall - 1)), "it is in per cent of the second number"
 
 
-def _choose(ways: Sequence[Given], printed: Ends) -> tuple[Given, float]:
-    """The first way that gives the printed number, else the first; and the value of that which comes nearest."""
-    computed = [ends_of_formula(way) for way in ways]
-    for way, ends in zip(ways, computed, strict=True):
-        if meets(printed, ends):
-            return way, ends[1]
-    nearest = min(computed, key=lambda ends: abs(ends[1] - printed[1]))
-    return ways[computed.index(nearest)], nearest[1]
+def _choose(readings: Sequence[Reading], printed: Ends) -> tuple[Given, str, float]:
+    """The first plain reading that gives the printed number, or else that comes nearest; why another that gives it may
+    be meant instead; and the value of that which comes nearest of all."""
+    plain = [(formula, ends_of_formula(formula)) for formula, reason in readings if not reason]
+    other = [(reason, ends_of_formula(formula)) for formula, reason in readings if reason]
+    chosen = next((pair for pair in plain if meets(printed, pair[1])), None)
+    if chosen:
+        return chosen[0], "", chosen[1][1]
+    reason = next((reason for reason, ends in other if meets(printed, ends)), "")
+
+    def distance(value: float) -> float:
+        return abs(value - printed[1])
+
+    nearest = min((ends[1] for _, ends in (*plain, *other)), key=distance)
+    return (plain[0] if reason else min(plain, key=lambda pair: distance(pair[1][1])))[0], reason, nearest
 
 
 def _list_tests(sentence: Sentence) -> Iterator[tuple[str, RelationRow]]:
     """The tests that a sentence reports with statistic, degrees of freedom and p."""
     for match in _TEST.finditer(sentence.text):
         value = make_number(match["value"], "", sentence)
-        ways = list(_list_p(match, value))
-        if not ways:
+        readings = list(_list_p(match, value, "" if sentence.one_sided else "a one-sided test gives it"))
+        if not readings:
             continue
         text = re.sub(r"\s?[x×·]\s?10\^?\{?(-?\d+)\}?", r"e\1", match["p"])
         printed, sign = make_number(text, "", sentence), match["sign"]
         label = f"text, {sentence.where}: {match.group()!r}"
         if sign == "=":
-            chosen, nearest = _choose(ways, ends_of(printed))
-            off = abs(nearest - printed.value) < SLIGHT * printed.value
-            doubt = "it is off by little, as where more was rounded" if off else ""
+            chosen, doubt, nearest = _choose(readings, ends_of(printed))
+            doubt = doubt or _doubt_p(printed, ends_of_formula(chosen), sentence)
+            if not doubt and abs(nearest - printed.value) < SLIGHT * printed.value:
+                doubt = "it is off by little, as where more was rounded"
             row = RelationRow(sentence.where, label, printed, chosen, doubt=doubt)
         else:
             bound = printed.exactly()
-            holds = [way < bound if sign == "<" else way > bound for way in ways]  # type: ignore[operator]
-            chosen, _ = _choose(holds, (1.0, 1.0, 1.0))
-            row = RelationRow(
-                sentence.where, f"{label}: 1 where it holds", replace(exact(1), where=sentence.where), chosen
-            )
+            holds = [(way < bound if sign == "<" else way > bound, reason) for way, reason in readings]  # type: ignore[operator]
+            chosen, doubt, _ = _choose(holds, (1.0, 1.0, 1.0))
+            doubt = doubt or (_MAY_BE_CORRECTED if sign == ">" and sentence.corrected else "")
+            one = replace(exact(1), where=sentence.where)
+            row = RelationRow(sentence.where, f"{label}: 1 where it holds", one, chosen, doubt=doubt)
         yield f"{match.group()!r}", row
 
 
@@ -184,23 +230,34 @@ def _read_df(text: str) -> PrintedNumber:
     return PrintedNumber(text=text, exact="." not in text)
 
 
-def _list_p(match: re.Match[str], value: PrintedNumber) -> Iterator[Given]:
-    """The p of a reported test: two-sided first, and one-sided, where it may be either."""
+def _doubt_p(printed: PrintedNumber, ends: Ends, sentence: Sentence) -> str:
+    """Why a p may be larger than its test gives: corrected for several, it is so many times as large, or one."""
+    low, middle, high = ends
+    if ends_of(printed)[0] <= high:
+        return ""
+    # Of a wide p some multiple is any number.
+    times = [many for many in TIMES if many * (high - low) < middle / 2]
+    is_multiple = any(meets(ends_of(printed), (many * low, many * middle, many * high)) for many in times)
+    return _MAY_BE_CORRECTED if sentence.corrected or printed.value >= 1 or is_multiple else ""
+
+
+def _list_p(match: re.Match[str], value: PrintedNumber, one_sided: str) -> Iterator[Reading]:
+    """The p of a reported test: two-sided first, and one-sided, where it may be either, with the reason for that."""
     kind, df = match["kind"], _read_df(match["df"]) if match["df"] else None
     size = abs(value)
     if kind in "zZ" and df is None:
-        yield load_function("two_sided_p")(value)
-        yield load_function("one_sided_p")(size)
+        yield load_function("two_sided_p")(value), ""
+        yield load_function("one_sided_p")(size), one_sided
     elif df is None or df.value < 1:
         return
     elif kind == "t" and not match["df2"]:
-        yield load_function("t_two_sided_p")(value, df)
-        yield load_function("t_one_sided_p")(size, df)
+        yield load_function("t_two_sided_p")(value, df), ""
+        yield load_function("t_one_sided_p")(size, df), one_sided
     elif kind == "r" and not match["df2"] and abs(value.value) < 1:
         t = size * load_function("sqrt")(df / (1 - value**2))
-        yield load_function("t_two_sided_p")(t, df)
-        yield load_function("t_one_sided_p")(t, df)
+        yield load_function("t_two_sided_p")(t, df), ""
+        yield load_function("t_one_sided_p")(t, df), one_sided
     elif kind == "F" and match["df2"] and value.value >= 0 and re.fullmatch(r"[\d.]+", match["df2"]):
-        yield load_function("f_p")(value, df, _read_df(match["df2"]))
+        yield load_function("f_p")(value, df, _read_df(match["df2"])), ""
     elif kind.startswith("χ") and value.value >= 0:
-        yield load_function("chi_squared_p")(value, df)
+        yield load_function("chi_squared_p")(value, df), ""

@@ -1,4 +1,5 @@
-"""Reads a paper's running text by paragraphs, each with the title of its section; those without a number are left."""
+"""Reads a paper's running text by paragraphs, each with the title of its section; those without a number are left, but
+for what is said of p-values."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from plumbline.audit.paper.latex.cell_text import REFERENCES, plain_text
 from plumbline.audit.paper.latex.source_files import Source
 from plumbline.audit.paper.latex.tokens import Token, group, option
-from plumbline.audit.paper.paper_source import Passage
+from plumbline.audit.paper.paper_source import CORRECTED, ONE_SIDED, Passage
 from plumbline.core.errors import visible
 
 #: Most paragraphs, tokens of one, and environments and sections of which the sections are taken.
@@ -41,7 +42,7 @@ def read_sections(tokens: Sequence[Token]) -> Sections:
 def read_passages(
     tokens: Sequence[Token], source: Source, sections: Sections, numbers: Mapping[str, int]
 ) -> list[Passage]:
-    """The paragraphs that have a digit, in the order of the text, without tables, figures and equations.
+    """The paragraphs that have a digit or say what p-values mean, in order, without tables, figures and equations.
 
     Args:
         tokens: those of the paper.
@@ -55,15 +56,25 @@ def read_passages(
         while sections[following][0] < end:
             section, following = sections[following][1], following + 1
         part = tokens[begin : min(end, begin + LENGTH)]
-        if not any(token.kind == "text" and any(map(str.isdigit, token.text)) for token in part):
+        words = "".join(token.text for token in part if token.kind in ("text", "space"))
+        if not any(map(str.isdigit, words)) and not ONE_SIDED.search(words) and not CORRECTED.search(words):
             continue
-        where = source.lines[part[0].line].where
+        where = source.lines[_find_line(part)].where
         if len(passages) == PARAGRAPHS:
             source.not_read.append(f"{where}: after {PARAGRAPHS} paragraphs no text is read")
             break
         text = visible(plain_text(_write_references(part, numbers)))
         passages.append(Passage("abstract" if section == "Abstract" else "text", section, where, text))
     return passages
+
+
+def _find_line(tokens: Sequence[Token]) -> int:
+    """The line on which a paragraph's words begin, behind the title of its section and what else parts it."""
+    place = 0
+    if tokens[0].kind == "command" and (tokens[0].text in SECTIONS or tokens[0].text in ("begin", "end")):
+        _, place = option(tokens, 1)
+        _, place = group(tokens, place)
+    return next((token.line for token in tokens[place:] if token.kind == "text"), tokens[0].line)
 
 
 def _write_references(tokens: Sequence[Token], numbers: Mapping[str, int]) -> list[Token]:
