@@ -15,6 +15,7 @@ from statistics import median
 
 from plumbline.audit.paper.evidence import meets
 from plumbline.audit.paper.formulas import CHANGES, MEANS, Formula
+from plumbline.audit.paper.line_types import find_direction
 from plumbline.audit.paper.lines import Ends, Line, Lines
 from plumbline.audit.paper.names import MEAN, OTHER_MEAN, WEIGHTED_MEAN, kind_of, says
 
@@ -61,13 +62,15 @@ def find_doubts(
 
 
 def _doubt_direction(target: Line, off: Sequence[str], computed: Mapping[str, Ends]) -> dict[str, Doubt]:
-    """Doubts of improvements that are all printed as such: of a measure of which less is better, a reduction is one."""
-    if any(target.ends[key][1] < 0 for key in target.ends):
-        return {}
+    """Doubts of improvements that are printed as such: of a measure of which less is better, a reduction is one."""
     turned = {key: (-computed[key][2], -computed[key][1], -computed[key][0]) for key in off}
     keys = [key for key, ends in turned.items() if meets(target.ends[key], ends)]
-    reason = Doubt("the other direction gives it, and no sign tells the two", explains=len(keys) > 1)
-    return dict.fromkeys(keys, reason)
+    reason = "the other direction gives it, and no sign tells the two"
+    if any(target.ends[key][1] < 0 for key in target.ends):
+        lower = {key for key in computed if find_direction(key) < 0}
+        keys = [key for key in keys if lower <= set(off) and key in lower]
+        reason = "the other direction gives it, and less is better"
+    return dict.fromkeys(keys, Doubt(reason, explains=len(keys) > 1))
 
 
 def _doubt_operands(

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from statistics import median
 
-from plumbline.audit.paper.line_types import LEVELS, YEAR, LineType, find_type, find_unit
+from plumbline.audit.paper.line_types import LEVELS, YEAR, LineType, find_direction, find_type, find_unit
 from plumbline.audit.paper.names import NONLINEAR, has_footnote, is_spread, kind_of, says, words_of
 from plumbline.audit.paper.paper_table import PaperTable
 from plumbline.audit.paper.printed_cell import PrintedCell
@@ -81,6 +81,11 @@ class Line:
     def name_unit(self) -> str:
         """The unit that its name ends in."""
         return find_unit(self.name)
+
+    @cached_property
+    def direction(self) -> int:
+        """1 where its name says that more is better, -1 where less is, else 0."""
+        return find_direction(self.name)
 
     def unit(self, key: str) -> str:
         """The unit of its number there, of units that multiply and of percent points one for all."""

@@ -23,12 +23,6 @@ from plumbline.audit.paper.names import says
 from plumbline.published.expression import Given
 from plumbline.published.printed_number import PrintedNumber, exact
 
-_LOWER = (
-    "loss|forgetting|forget|nll|ppl|perplexity|error|err|wer|cer|mse|mae|rmse|fid|latency|time|seconds|flops|params|memory|ece|brier|"
-    "bpb|bpc|cost|toxicity|↓"
-)
-_HIGHER = "acc|accuracy|f1|bleu|rouge|auc|auroc|map|recall|precision|score|em|psnr|ssim|iou|miou|throughput|↑"
-
 #: Fewest lines whose mark is where it should be, and their share of all marked ones.
 LEAST, SHARE = 3, 0.75
 
@@ -263,13 +257,7 @@ def _find_direction(line: Line, lines: Lines, part: TablePart) -> int:
     better = part.better.get(line.name)
     if better:
         return 1 if better == "higher" else -1
-    if lines.along == "row":
-        return 0
-    if "↓" in line.name or "↑" in line.name:
-        return -1 if "↓" in line.name else 1
-    # "ms" only as a unit: MS-COCO is a set of pictures.
-    lower, higher = line.says(_LOWER) or line.name_unit in ("ms", "s", "sec"), line.says(_HIGHER)
-    return 0 if lower == higher else -1 if lower else 1
+    return 0 if lines.along == "row" else line.direction
 
 
 def _fit_direction(line: Line, keys: Sequence[str], bold: Sequence[str]) -> int:
