@@ -53,6 +53,7 @@ def find_doubts(
         doubts = {key: doubt for key, doubt in totals.items() if doubt is not None}
     elif formula in CHANGES:
         doubts = {**_doubt_operands(target, formula, operands, off, lines), **_doubt_direction(target, off, computed)}
+    doubts |= _doubt_units([target, *operands], off, computed, lines)
     cut = {} if doubts else _doubt_rounding(target, off, computed) | _doubt_steps(target, formula, operands, off)
     marked = {key: Doubt("a footnote mark stands there") for key in off if target.has_footnote(key)}
     among = {key for key in computed if any(line.cells[key].has_footnote for line in operands if key in line.cells)}
@@ -71,6 +72,21 @@ def _doubt_direction(target: Line, off: Sequence[str], computed: Mapping[str, En
         keys = [key for key in keys if lower <= set(off) and key in lower]
         reason = "the other direction gives it, and less is better"
     return dict.fromkeys(keys, Doubt(reason, explains=len(keys) > 1))
+
+
+def _doubt_units(
+    lines_of_it: Sequence[Line], off: Sequence[str], computed: Mapping[str, Ends], lines: Lines
+) -> dict[str, Doubt]:
+    """Doubts of numbers of another unit: of 850 ms beside 1.7 s. Along a column the rows that agree show what is usual;
+    along a row each column may have a unit of its own."""
+    units = {key: tuple(line.scale(key) for line in lines_of_it) for key in computed}
+    usual = {units[key] for key in computed if key not in off}
+    doubts = {}
+    for key in off:
+        several = len({*units[key][1:], units[key][0] or units[key][1]}) > 1
+        if units[key] not in usual and (several if lines.along == "row" else any(units[key])):
+            doubts[key] = Doubt(f"its units are others ({', '.join(filter(None, units[key]))})", explains=True)
+    return doubts
 
 
 def _doubt_operands(

@@ -34,6 +34,10 @@ _UNIT_IN_NAME = re.compile(
 )
 
 
+#: Units of time and of memory: of one measure in two of them, a number is no multiple of the other.
+SCALED_UNITS = re.compile("[KMGT]i?B|[mnµμu]?s|sec|min|h|hours?|hrs?|days?")
+
+
 @dataclass(frozen=True, slots=True)
 class LineType:
     """The type of a line, and what shows it."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from statistics import median
 
-from plumbline.audit.paper.line_types import LEVELS, YEAR, LineType, find_direction, find_type, find_unit
+from plumbline.audit.paper.line_types import LEVELS, SCALED_UNITS, YEAR, LineType, find_direction, find_type, find_unit
 from plumbline.audit.paper.names import NONLINEAR, has_footnote, is_spread, kind_of, says, words_of
 from plumbline.audit.paper.paper_table import PaperTable
 from plumbline.audit.paper.printed_cell import PrintedCell
@@ -91,6 +91,11 @@ class Line:
         """The unit of its number there, of units that multiply and of percent points one for all."""
         unit = self.cells[key].unit
         return "1" if unit in THOUSANDS else "%" if unit in ("pp", "pt", "pts") else unit
+
+    def scale(self, key: str) -> str:
+        """The unit of time or memory that its number there has, or else its name; empty: none."""
+        unit = self.cells[key].unit or self.name_unit
+        return unit if SCALED_UNITS.fullmatch(unit) else ""
 
     def has_footnote(self, key: str) -> bool:
         """Whether a footnote's mark stands at the number there, or in a name of its row or column."""
