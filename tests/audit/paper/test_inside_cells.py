@@ -94,6 +94,31 @@ def test_stars_are_those_that_the_caption_states(tmp_path: Path) -> None:
     assert audit_table(tmp_path, text.replace("0.271", "0.271*"), "Tests.").answer == "nothing was checked"
 
 
+STARS = "m,t,p\na,2.1,0.038*\nb,2.9,0.0045**\nc,3.6,0.0005***\nd,3.5,0.0006***\ne,5.1,0.00002****\nf,1.1,0.274\n"
+FOUR = "Tests. * p < .05, ** p < .01, *** p < .001, **** p < .0001."
+
+
+@pytest.mark.parametrize(
+    ("now", "caption", "answer"),
+    [
+        ("0.0006***", FOUR, "nothing contradicts"),
+        ("0.0006****", FOUR, "contradicts"),
+        ("0.0006**", FOUR, "contradicts"),
+        ("0.0006**", FOUR.replace("Tests", "Tests, Holm-corrected"), "likely"),
+        ("0.0006***", FOUR.replace("* p < .05, **", "**", 1), "nothing contradicts"),  # one star means another thing
+    ],
+)
+def test_four_stars_are_more_than_three(tmp_path: Path, now: str, caption: str, answer: str) -> None:
+    assert audit_table(tmp_path, STARS.replace("0.0006***", now), caption).answer == answer
+
+
+def test_stars_of_corrected_p_accuse_nobody(tmp_path: Path) -> None:
+    corrected = STARS.replace("0.038*", "0.038").replace("0.0045**", "0.0045*")
+    assert audit_table(tmp_path, corrected, FOUR).answer == "likely"
+    few = audit_table(tmp_path, corrected.replace("0.0005***", "0.0005**"), FOUR)
+    assert few.answer == "nothing was checked" and any("3 of 6 agree" in text for text in few.dropped)
+
+
 def test_a_bracketed_change_can_be_from_the_row_above(tmp_path: Path) -> None:
     sound = "m,A,B\nR50,38.2,22.5\n+ ours,40.1 (+1.9),24.8 (+2.3)\nR101,40.0,24.1\n+ ours,41.6 (+1.6),26.2 (+2.1)\n"
     sound += "Swin,42.1,26.9\n+ ours,44.0 (+1.9),29.0 (+2.1)\n"
@@ -148,7 +173,8 @@ def test_an_improvement_in_brackets_is_a_reduction_where_less_is_better(
 
 
 def test_a_single_change_that_is_turned_round_contradicts_where_more_is_better(tmp_path: Path) -> None:
-    row = "Base,20.1,41.0,70.0,55.0,9.7,33.3\nOurs,18.0 (+2.1),42.5 (+1.5),71.0 (+1.0),55.5 (+0.5),9.0 (-0.7),37.1 (+3.8)\n"
+    row = "Base,20.1,41.0,70.0,55.0,9.7,33.3\nOurs,18.0 (+2.1),42.5 (+1.5),71.0 (+1.0),55.5 (+0.5),9.0 (-0.7),"
+    row += "37.1 (+3.8)\n"
     answers = [audit_table(tmp_path, f"m,{name},X,Y,V,W,U\n{row}").answer for name in ("FID ↓", "Z", "Acc ↑")]
     assert answers == ["nothing contradicts", "likely", "contradicts"]
 

@@ -36,7 +36,9 @@ _OTHER_WAY = "the other direction gives it, and nothing tells the two"
 LEAST, MOST = 3, 12
 
 _SEED = re.compile(r" (?:seed|run|trial|fold|split|rep)s? #?\d+ ")
-_STARS = re.compile(r"(\*{1,3})\s?:?\s?p\s?(?:-?\s?value)?\s?[<≤]\s?(0?\.\d+)", re.IGNORECASE)
+_STARS = re.compile(r"(?<!\*)(\*{1,5})\s?:?\s?p\s?(?:-?\s?value)?\s?[<≤]\s?(0?\.\d+)", re.IGNORECASE)
+
+_CORRECTED = re.compile(r"\b(?:un)?(?:corrected|correction|adjusted|holm|bonferroni|fdr|bh|hochberg)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +134,8 @@ def _check_changes(by_column: Lines, by_row: Lines, unit: str, ledger: Ledger) -
 def _turn_round(
     brackets: Sequence[_Bracket], base: str, change: _Change, lines: Lines
 ) -> tuple[list[list[Ends]], list[str], Counter[str]]:
-    """What gives changes, as they are and turned round; lines that are turned round whole, as improvements are where less
-    is better; and in how many more places each line is so than not."""
+    """What gives changes, as they are and turned round; lines that are turned round whole, as improvements are where
+    less is better; and in how many more places each line is so than not."""
     ways = [[pair[1] for pair in _compute_changes(brackets, base, way, lines)] for way in (change, change.turned_round)]
     lead = Counter[str]()
     for bracket, straight, turned in zip(brackets, *ways, strict=True):
@@ -207,7 +209,8 @@ def _compute_changes(
 ) -> Iterator[tuple[_Bracket, Ends]]:
     for bracket in brackets:
         key = _find_base(bracket, base, lines)
-        if bracket.key != key and key in bracket.line.ends:
+        there = bracket.key != key and key in bracket.line.ends
+        if there and bracket.line.scale(bracket.key) == bracket.line.scale(key):
             ends = _compute(bracket.line.ends[bracket.key], bracket.line.ends[key], change)
             if ends is not None:
                 yield bracket, ends
@@ -330,15 +333,33 @@ def _check_seeds(lines: Lines, ledger: Ledger) -> None:
 
 def _check_stars(lines: Lines, ledger: Ledger) -> None:
     """Check stars at p-values against the levels that the caption states."""
-    levels = {len(stars): exact(level) for stars, level in _STARS.findall(lines.table.title)}
+    caption = lines.table.title
+    levels = {len(stars): exact(level) for stars, level in _STARS.findall(caption)}
     if not levels:
         return
     for line in lines.lines:
         if not re.fullmatch(r" p (?:values? )?", line.words) or not any(cell.stars for cell in line.cells.values()):
             continue
+        stars = {key: sum(count <= line.cells[key].stars for count in levels) for key in line.numbers}
+        formulas = {
+            key: load_function("count")([number < level for level in levels.values()])
+            for key, number in line.numbers.items()
+        }
+        computed = {key: ends_of_formula(formula) for key, formula in formulas.items()}
+        off = [key for key in stars if not computed[key][0] <= stars[key] <= computed[key][2]]
+        sentence = f"stars of {line.name} are those of the caption"
+        if 3 * len(off) > len(stars):
+            text = f"{len(stars) - len(off)} of {len(stars)} agree, too few to tell"
+            ledger.dropped.append(f"{lines.table.name}: {sentence}: {text}")
+            continue
+        doubt = ""
+        if _CORRECTED.search(caption):
+            doubt = "the caption says that p are corrected, and does not say which are printed"
+        elif len(off) > 1 and all(stars[key] < computed[key][0] for key in off):
+            doubt = "all have fewer stars, as corrected p have"
         rows = []
         for key, number in line.numbers.items():
-            stars = load_function("count")([number < level for level in levels.values()])
-            printed = replace(exact(line.cells[key].stars, "stars"), where=number.where)
-            rows.append(RelationRow(key, f"{lines.table.name}, {key}, {line.name}: its stars", printed, stars))
-        ledger.hold(lines.table.name, f"{line.name}.stars", f"stars of {line.name} are those of the caption", rows)
+            label = f"{lines.table.name}, {key}, {line.name}: its stars"
+            printed = replace(exact(stars[key], "stars"), where=number.where)
+            rows.append(RelationRow(key, label, printed, formulas[key], doubt=doubt))
+        ledger.hold(lines.table.name, f"{line.name}.stars", sentence, rows)
