@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -16,7 +17,7 @@ from statistics import median
 from plumbline.audit.paper.evidence import meets
 from plumbline.audit.paper.formulas import CHANGES, MEANS, Formula
 from plumbline.audit.paper.line_types import find_direction
-from plumbline.audit.paper.lines import Ends, Line, Lines
+from plumbline.audit.paper.lines import SMALL, Ends, Line, Lines
 from plumbline.audit.paper.names import MEAN, OTHER_MEAN, WEIGHTED_MEAN, kind_of, says
 
 #: Share of a sum from which a number is far from it, as one of a column that does not add up is.
@@ -53,6 +54,7 @@ def find_doubts(
         doubts = {key: doubt for key, doubt in totals.items() if doubt is not None}
     elif formula in CHANGES:
         doubts = {**_doubt_operands(target, formula, operands, off, lines), **_doubt_direction(target, off, computed)}
+    doubts = _doubt_groups(off, computed, lines) | doubts
     doubts |= _doubt_units([target, *operands], off, computed, lines)
     cut = {} if doubts else _doubt_rounding(target, off, computed) | _doubt_steps(target, formula, operands, off)
     marked = {key: Doubt("a footnote mark stands there") for key in off if target.has_footnote(key)}
@@ -72,6 +74,15 @@ def _doubt_direction(target: Line, off: Sequence[str], computed: Mapping[str, En
         keys = [key for key in keys if lower <= set(off) and key in lower]
         reason = "the other direction gives it, and less is better"
     return dict.fromkeys(keys, Doubt(reason, explains=len(keys) > 1))
+
+
+def _doubt_groups(off: Sequence[str], computed: Mapping[str, Ends], lines: Lines) -> dict[str, Doubt]:
+    """Doubts of whole groups of rows that a relation does not give, while it gives rows of others: such a group may
+    have a header of its own."""
+    sizes = Counter(lines.groups[key] for key in computed)
+    broken = Counter(lines.groups[key] for key in off)
+    reason = Doubt("none of its group of rows agrees, which may have a header of its own")
+    return {key: reason for key in off if broken[lines.groups[key]] == sizes[lines.groups[key]] >= SMALL}
 
 
 def _doubt_units(

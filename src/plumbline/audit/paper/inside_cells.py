@@ -361,5 +361,5 @@ def _check_stars(lines: Lines, ledger: Ledger) -> None:
         for key, number in line.numbers.items():
             label = f"{lines.table.name}, {key}, {line.name}: its stars"
             printed = replace(exact(stars[key], "stars"), where=number.where)
-            rows.append(RelationRow(key, label, printed, formulas[key], doubt=doubt))
+            rows.append(RelationRow(key, label, printed, formulas[key], doubt=doubt if key in off else ""))
         ledger.hold(lines.table.name, f"{line.name}.stars", sentence, rows)
