@@ -309,6 +309,21 @@ def test_ranks_contradict_where_their_order_does(tmp_path: Path, ranks: str, ans
     assert audit_table(tmp_path, RANKS.format(*ranks.split())).answer == answer
 
 
+@pytest.mark.parametrize(
+    ("head", "answer"),
+    [("Rank of A & A", "contradicts"), ("Human rank & A", "likely"), ("Overall ranking & A", "likely")],
+)
+def test_a_name_may_say_that_a_rank_is_of_something_else(tmp_path: Path, head: str, answer: str) -> None:
+    ranks = RANKS.format(*map(int, "12345687"))
+    assert audit_table(tmp_path, ranks.replace("Rank & A", head)).answer == answer
+
+
+def test_a_rank_that_two_columns_give_as_well_is_likely(tmp_path: Path) -> None:
+    body = RANKS.format(*map(int, "12345687"))
+    two = re.sub(r"(?<=m)(\d)(.*)", lambda match: f"{match[1]}{match[2]} & {4.5 - int(match[1]) / 4}", body)
+    assert audit_table(tmp_path, two.replace("& A", "& A & B")).answer == "likely"
+
+
 @pytest.mark.parametrize("name", PLANTED)
 def test_a_planted_fault_is_found(tmp_path: Path, name: str) -> None:
     body, rows = PLANTED[name]
@@ -535,3 +550,35 @@ def test_a_difference_on_the_steps_of_a_scale_is_likely(tmp_path: Path) -> None:
         assert audit.answer == answer and broken(audit) == ["C, Δ"]
     (tmp_path / "far").mkdir()
     assert audit_table(tmp_path / "far", SCALE.replace("+7.0", "+7.8")).answer == "contradicts"
+
+
+#: The best of six columns with an arrow; a row that could be reached, and is never bold.
+REACHED = r"""
+Method & A $\downarrow$ & B $\downarrow$ & C $\downarrow$ & Bias $\downarrow$ & D $\uparrow$ & E $\uparrow$
+-----
+Full & 5.47 & 7.26 & 9.1 & -0.61 & 79.1 & 70.2
+W & 6.12 & 8.01 & 9.9 & -0.52 & 77.2 & 68.1
+X & 5.78 & 7.71 & 9.5 & \B{0.05} & \B{79.3} & \B{70.4}
+Y & 5.75 & 7.69 & \B{9.0} & 0.22 & 78.0 & 68.7
+Z & \B{5.40} & \B{7.44} & 9.3 & 0.11 & 78.5 & 69.6
+"""
+
+
+@pytest.mark.parametrize(
+    ("changes", "contradicts", "likely"),
+    [
+        ({}, 0, 1),  # Full is better in B alone
+        ({"7.44": "7.20"}, 0, 0),
+        ({"7.44": "7.20", r"\B{79.3}": "79.3", "78.5": r"\B{78.5}"}, 1, 0),
+        ({"7.44": "7.20", r"\B{0.05}": "0.05", "0.11": r"\B{0.11}"}, 1, 0),
+        ({"7.44": "7.20", r"Bias $\downarrow$": r"Skill $\uparrow$"}, 1, 0),
+    ],
+)
+def test_bold_beside_an_arrow_is_not_against_rows_that_are_never_bold(
+    tmp_path: Path, changes: dict[str, str], contradicts: int, likely: int
+) -> None:
+    body = REACHED
+    for old, new in changes.items():
+        body = body.replace(old, new)
+    audit = audit_table(tmp_path, body)
+    assert (len(audit.contradictions), len(audit.likely)) == (contradicts, likely)

@@ -94,6 +94,31 @@ def test_stars_are_those_that_the_caption_states(tmp_path: Path) -> None:
     assert audit_table(tmp_path, text.replace("0.271", "0.271*"), "Tests.").answer == "nothing was checked"
 
 
+STARS = "m,t,p\na,2.1,0.038*\nb,2.9,0.0045**\nc,3.6,0.0005***\nd,3.5,0.0006***\ne,5.1,0.00002****\nf,1.1,0.274\n"
+FOUR = "Tests. * p < .05, ** p < .01, *** p < .001, **** p < .0001."
+
+
+@pytest.mark.parametrize(
+    ("now", "caption", "answer"),
+    [
+        ("0.0006***", FOUR, "nothing contradicts"),
+        ("0.0006****", FOUR, "contradicts"),
+        ("0.0006**", FOUR, "contradicts"),
+        ("0.0006**", FOUR.replace("Tests", "Tests, Holm-corrected"), "likely"),
+        ("0.0006***", FOUR.replace("* p < .05, **", "**", 1), "nothing contradicts"),  # one star means another thing
+    ],
+)
+def test_four_stars_are_more_than_three(tmp_path: Path, now: str, caption: str, answer: str) -> None:
+    assert audit_table(tmp_path, STARS.replace("0.0006***", now), caption).answer == answer
+
+
+def test_stars_of_corrected_p_accuse_nobody(tmp_path: Path) -> None:
+    corrected = STARS.replace("0.038*", "0.038").replace("0.0045**", "0.0045*")
+    assert audit_table(tmp_path, corrected, FOUR).answer == "likely"
+    few = audit_table(tmp_path, corrected.replace("0.0005***", "0.0005**"), FOUR)
+    assert few.answer == "nothing was checked" and any("3 of 6 agree" in text for text in few.dropped)
+
+
 def test_a_bracketed_change_can_be_from_the_row_above(tmp_path: Path) -> None:
     sound = "m,A,B\nR50,38.2,22.5\n+ ours,40.1 (+1.9),24.8 (+2.3)\nR101,40.0,24.1\n+ ours,41.6 (+1.6),26.2 (+2.1)\n"
     sound += "Swin,42.1,26.9\n+ ours,44.0 (+1.9),29.0 (+2.1)\n"
@@ -104,3 +129,58 @@ def test_a_bracketed_change_can_be_from_the_row_above(tmp_path: Path) -> None:
     # Against the first row it is right: that it is meant so there is likelier than a slip.
     audit = audit_table(tmp_path, sound.replace("44.0 (+1.9)", "44.0 (+5.8)"))
     assert broken(audit) == [] and len(audit.likely) == 1
+
+
+#: Scores of a measure of which less is better and of two of which more is; of how much better each is.
+BETTER = {
+    "Base": (20.1, 41.0, 70.0),
+    "A": (18.0, 42.5, 71.0),
+    "B": (17.0, 42.9, 72.0),
+    "C": (22.5, 40.1, 68.8),
+    "D": (16.2, 44.2, 74.0),
+}
+
+
+def set_improvements(form: str, lower: str, rows: str = "ABCD") -> str:
+    lines = [f"m,{lower},X,Y", "Base,20.1,41.0,70.0"]
+    for name in rows:
+        triples = zip(BETTER[name], BETTER["Base"], (-1, 1, 1), strict=True)
+        cells = [form.format(x, s * (x - b), 100 * s * (x / b - 1), (x / b) ** s) for x, b, s in triples]
+        lines.append(",".join([name, *cells]))
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize("lower", ["FID ↓", "Z", "MAE"])
+@pytest.mark.parametrize(
+    ("form", "rows", "planted"),
+    [
+        ("{0} ({1:+.1f})", "ABCD", ("+3.9", "+3.4")),
+        ("{0} ({1:+.1f})", "ABCD", ("+3.9", "-3.9")),
+        ("{0} ({1:+.1f})", "ABCD", ("+1.9", "-1.9")),
+        ("{0} ({2:.1f}%)", "ABD", ("19.4%", "14.9%")),
+        ("{0} (↑{2:.1f}%)", "ABD", ("↑19.4%", "↑14.9%")),
+        ("{0} ({3:.2f}x)", "ABCD", ("1.24x", "1.42x")),
+    ],
+)
+def test_an_improvement_in_brackets_is_a_reduction_where_less_is_better(
+    tmp_path: Path, form: str, rows: str, lower: str, planted: tuple[str, str]
+) -> None:
+    text = set_improvements(form, lower, rows)
+    audit = audit_table(tmp_path, text)
+    assert audit.answer == "nothing contradicts" and f"of {lower} the other way round" in audit.relations[0]
+    assert len(audit.rows) == 3 * len(rows) and text.count(planted[0]) == 1
+    assert len(broken(audit_table(tmp_path, text.replace(*planted)))) == 1
+
+
+def test_a_single_change_that_is_turned_round_contradicts_where_more_is_better(tmp_path: Path) -> None:
+    row = "Base,20.1,41.0,70.0,55.0,9.7,33.3\nOurs,18.0 (+2.1),42.5 (+1.5),71.0 (+1.0),55.5 (+0.5),9.0 (-0.7),"
+    row += "37.1 (+3.8)\n"
+    answers = [audit_table(tmp_path, f"m,{name},X,Y,V,W,U\n{row}").answer for name in ("FID ↓", "Z", "Acc ↑")]
+    assert answers == ["nothing contradicts", "likely", "contradicts"]
+
+
+def test_changes_without_any_sign_do_not_say_which_way(tmp_path: Path) -> None:
+    text = set_changes("{0} ({2:.1f}%)").replace("(-", "(")
+    audit = audit_table(tmp_path, text)
+    assert broken(audit) == [] and audit.answer == "likely"
+    assert len(broken(audit_table(tmp_path, text.replace("4.7%", "7.4%")))) == 1

@@ -59,12 +59,67 @@ def test_numbers_of_two_units_are_not_added(tmp_path: Path) -> None:
         assert len(audit_table(tmp_path, head + body).relations) == relations
 
 
+SPEEDS = (
+    "m,Latency,Speedup,Memory,Saving,Old (ms),Own (ms),Ratio\n"
+    "Baseline,1.70 s,1.00x,1.50 GB,--,1.21,1.10,1.10\n"
+    "A,850 ms,2.00x,750 MB,50.0%,5.20,4.00,1.30\n"
+    "B,1.36 s,1.25x,1.20 GB,20.0%,25.5,17.0,1.50\n"
+    "C,1.10 s,1.55x,1.05 GB,30.0%,150,80.0,1.88\n"
+    "D,1.20 s,1.42x,1.35 GB,10.0%,1.4 s,350,4.00\n"
+    "E,1.54 s,1.10x,1.29 GB,14.0%,120,50,2.40\n"
+    "F,1.00 s,1.70x,0.90 GB,40.0%,90.0,60.0,1.50\n"
+    "G,1.05 s,1.62x,0.99 GB,34.0%,77.0,70.0,1.10\n"
+)
+
+
+@pytest.mark.parametrize("across", [False, True])
+def test_a_number_of_another_unit_accuses_nobody(tmp_path: Path, across: bool) -> None:
+    def turn(text: str) -> str:
+        lines = zip(*(line.split(",") for line in text.splitlines()), strict=True)
+        return "\n".join(",".join(line) for line in lines) + "\n" if across else text
+
+    audit = audit_table(tmp_path, turn(SPEEDS))
+    assert audit.answer == "nothing contradicts" and sum("units" in text for text in audit.dropped) == 3 - 2 * across
+    for right, wrong in [("2.40", "2.70"), *[("1.42x", "1.24x"), ("30.0%", "33.0%")] * (not across)]:
+        assert len(audit_table(tmp_path, turn(SPEEDS.replace(right, wrong))).contradictions) == 1
+
+
+def test_a_change_in_brackets_is_of_one_unit(tmp_path: Path) -> None:
+    head, base = "m,Prefill,Decode\n", "Base,1.70 s,3.40 s\n"
+    rows = "A,850 ms (2.00x),1.70 s (2.00x)\nB,1.36 s (1.25x),2.72 s (1.25x)\nC,1.10 s (1.55x),2.00 s (1.70x)\n"
+    audit = audit_table(tmp_path, head + base + rows)
+    assert audit.answer == "nothing contradicts" and "5 of 5 agree" in audit.relations[0]
+    assert len(audit_table(tmp_path, head + base + rows.replace("1.55x", "1.95x")).contradictions) == 1
+
+
 def test_what_is_believed_depends_on_how_much_was_looked_for() -> None:
     assert find_level([1e-6, 0.004], 2) == 0.004 and find_level([1e-6, 0.004], 500) == 1e-6
     assert find_level([], 9) == 0.0 and find_level([0.02], 1) == 0.0
     draw = random.Random(3)
     believed = sum(find_level([draw.random() for _ in range(50)], 50) > 0 for _ in range(2_000))
     assert believed <= 2 * FALSE_SHARE * 2_000  # of papers in which every relation is chance's
+
+
+def test_a_spread_in_brackets_below_each_row_is_no_part_of_a_mean(tmp_path: Path) -> None:
+    rows = [(61.2, 40.1, 58.7), (62.0, 41.3, 58.9), (63.4, 41.0, 59.5), (58.0, 47.0, 60.0), (70.1, 33.2, 51.5)]
+    own = ["(0.4)", "(0.2)", "(0.4)", "(0.2)", "(0.3)"]
+    pairs = enumerate(zip(rows, own, strict=True))
+    body = "".join(
+        f"m{n},{a},{b},{c},{(a + b + c) / 3:.1f}\n,(0.5),(0.4),({0.4 + n % 2 / 2}),{e}\n" for n, ((a, b, c), e) in pairs
+    )
+    audit = audit_table(tmp_path, "m,A,B,C,Avg.\n" + body)
+    assert audit.answer == "nothing contradicts" and "5 of 5 agree" in audit.relations[0]
+    assert len(audit_table(tmp_path, "m,A,B,C,Avg.\n" + body.replace("54.6", "56.4")).contradictions) == 1
+
+
+@pytest.mark.parametrize("rows", [2, 3])
+def test_a_group_of_rows_that_never_agrees_may_have_its_own_header(tmp_path: Path, rows: int) -> None:
+    scores = [(61.2, 40.1, 58.7), (62.0, 41.3, 52.9), (63.4, 41.0, 59.5), (58.0, 47.0, 60.0), (70.1, 33.2, 51.5)]
+    scores += [(55.2, 48.1, 39.7), (66.1, 44.3, 50.9)]
+    body = "".join(f"m{n},{a},{b},{c},{(a + b + c) / 3:.1f}\n" for n, (a, b, c) in enumerate(scores))
+    other = "m7,61.2,40.2,50.7,73.3\nm8,62.0,41.2,51.6,74.1\nm9,63.4,41.0,52.2,74.6\n"
+    audit = audit_table(tmp_path, "m,A,B,C,Avg.\n" + body + ",,,,\n" + "".join(other.splitlines(True)[:rows]))
+    assert [len(found) for found in (audit.contradictions, audit.likely)] == ([0, 3] if rows == 3 else [2, 0])
 
 
 FEW = "m,A,B,Δ\na,10.2,11.1,0.9\nb,10.5,11.3,0.8\nc,10.1,10.9,0.8\nd,10.4,11.6,1.4\n"

@@ -43,6 +43,12 @@ def test_a_sum_of_the_setup_is_that_of_its_parts(
     assert quantity in [row["quantity"] for row in audit.contradictions]
 
 
+def test_hours_that_are_days_are_left_out(tmp_path: Path) -> None:
+    audit = audit_table(tmp_path, HOURS + "XL,256,2 days,12.3K\n")
+    assert audit.answer == "nothing contradicts" and any("XL" in text for text in audit.dropped)
+    assert len(audit_table(tmp_path, HOURS.replace("2016", "2106") + "XL,256,2 days,12.3K\n").contradictions) == 1
+
+
 def test_a_single_setup_accuses_nobody(tmp_path: Path) -> None:
     setup = "Setting,Value\nSteps,20000\nBatch size,256\nContext length,1024\nTokens,{}\n"
     answers = [audit_table(tmp_path, setup.format(tokens)).answer for tokens in ("5.2B", "5.4B", "300B")]

@@ -7,6 +7,7 @@ decide which, and pay for the choice. A list is held against the mean and spread
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -28,29 +29,40 @@ CELLS, BASES = 400, 40
 #: The base of a change in tables where each block of rows begins with its own.
 ABOVE = "the nearest row above without one"
 
+#: Why a change may be right that is so the other way round.
+_OTHER_WAY = "the other direction gives it, and nothing tells the two"
+
 #: Fewest values of a list, or columns of seeds, that have a spread; most of which one is computed.
 LEAST, MOST = 3, 12
 
 _SEED = re.compile(r" (?:seed|run|trial|fold|split|rep)s? #?\d+ ")
-_STARS = re.compile(r"(\*{1,3})\s?:?\s?p\s?(?:-?\s?value)?\s?[<≤]\s?(0?\.\d+)", re.IGNORECASE)
+_STARS = re.compile(r"(?<!\*)(\*{1,5})\s?:?\s?p\s?(?:-?\s?value)?\s?[<≤]\s?(0?\.\d+)", re.IGNORECASE)
+
+_CORRECTED = re.compile(r"\b(?:un)?(?:corrected|correction|adjusted|holm|bonferroni|fdr|bh|hochberg)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class _Change:
     """A way to compute a change of a number from a base, of floats and of printed numbers: its text, units of the
-    brackets, formula."""
+    brackets, formula, and that of the improvement where less is better."""
 
     text: str
     units: frozenset[str]
     compute: Callable[..., Any]
+    turned: Callable[..., Any]
+
+    @property
+    def turned_round(self) -> _Change:
+        """The same, of a measure of which less is better."""
+        return replace(self, compute=self.turned, turned=self.compute)
 
 
 _POINTS, _PERCENT, _TIMES = frozenset(("", "%", "pp", "pt", "pts", "points")), frozenset(("%", "")), frozenset("x×")
 _CHANGES = (
-    _Change("the number less", _POINTS, lambda x, b: x - b),
-    _Change("in per cent of", _PERCENT, lambda x, b: 100 * (x / b - 1)),
-    _Change("the number over", _TIMES, lambda x, b: x / b),
-    _Change("by how many times it is below", _TIMES, lambda x, b: b / x),
+    _Change("the number less", _POINTS, lambda x, b: x - b, lambda x, b: b - x),
+    _Change("in per cent of", _PERCENT, lambda x, b: 100 * (x / b - 1), lambda x, b: 100 * (1 - x / b)),
+    _Change("the number over", _TIMES, lambda x, b: x / b, lambda x, b: b / x),
+    _Change("by how many times it is below", _TIMES, lambda x, b: b / x, lambda x, b: x / b),
 )
 
 
@@ -89,7 +101,7 @@ def _list_brackets(lines: Lines, unit: str) -> list[_Bracket]:
 
 def _check_changes(by_column: Lines, by_row: Lines, unit: str, ledger: Ledger) -> None:
     """Check changes in brackets against the base that most cells have in common."""
-    tried: list[tuple[Lines, str, _Change, list[_Bracket], list[Ends]]] = []
+    tried: list[tuple[Lines, str, _Change, list[_Bracket]]] = []
     for lines in (by_column, by_row):
         brackets = _list_brackets(lines, unit)
         if len(brackets) < LEAST:
@@ -97,36 +109,74 @@ def _check_changes(by_column: Lines, by_row: Lines, unit: str, ledger: Ledger) -
         for base in (*lines.keys[:BASES], *[ABOVE] * (lines is by_column)):
             for change in _CHANGES:
                 if unit in change.units:
-                    pairs = list(_compute_changes(brackets, base, change, lines))
-                    if len(pairs) >= LEAST and 2 * len(pairs) >= len(brackets):
-                        tried.append((lines, base, change, [pair[0] for pair in pairs], [pair[1] for pair in pairs]))
-    measured: list[tuple[Agreement, int]] = []
-    for place, (lines, base, change, brackets, computed) in enumerate(tried):
+                    changed = [pair[0] for pair in _compute_changes(brackets, base, change, lines)]
+                    if len(changed) >= LEAST and 2 * len(changed) >= len(brackets):
+                        tried.append((lines, base, change, changed))
+    measured: list[tuple[Agreement, int, int]] = []
+    for place, (lines, base, change, brackets) in enumerate(tried):
+        ways, improved, _ = _turn_round(brackets, base, change, lines)
+        computed = [ways[bracket.line.name in improved][n] for n, bracket in enumerate(brackets)]
         agreement = rate_agreement([bracket.ends for bracket in brackets], computed)
         if base == ABOVE:
             agreement = replace(agreement, chance=_rate_other_bases(brackets, change, lines))
-        if agreement.holds(len(tried), stated=True):
-            measured.append((agreement, place))
+        tries = len(tried) * 2 ** len(improved)
+        if agreement.holds(tries, stated=True):
+            measured.append((agreement, -place, tries))
     ledger.searches += bool(tried)
     if not measured:
         return
-    agreement, place = max(measured, key=lambda pair: (pair[0].agree / pair[0].rows, pair[0].agree, -pair[1]))
-    lines, base, change, brackets, computed = tried[place]
-    off = {n for n, bracket in enumerate(brackets) if not meets(bracket.ends, computed[n])}
-    other = {n: name for n in off if (name := _find_other_base(brackets[n], change, lines, base))}
-    rows = [
-        RelationRow(
-            f"{bracket.line.name}.{bracket.key}",
-            ", ".join((lines.table.name, *lines.name_place(bracket.line.name, bracket.key), "the change in brackets")),
-            bracket.printed,
-            change.compute(bracket.line.numbers[bracket.key], bracket.line.numbers[_find_base(bracket, base, lines)]),
-            doubt=f"against {other[n]} it is right" if n in other else _find_mark(bracket),
-        )
-        for n, bracket in enumerate(brackets)
-        if n not in other or len(other) < 2  # several with another base have it on purpose
-    ]
+    agreement, place, tries = max(
+        measured, key=lambda entry: (entry[0].agree / entry[0].rows, entry[0].agree, entry[1])
+    )
+    _hold_changes(*tried[-place], agreement.chance_of_itself(tries), ledger)
+
+
+def _turn_round(
+    brackets: Sequence[_Bracket], base: str, change: _Change, lines: Lines
+) -> tuple[list[list[Ends]], list[str], Counter[str]]:
+    """What gives changes, as they are and turned round; lines that are turned round whole, as improvements are where
+    less is better; and in how many more places each line is so than not."""
+    ways = [[pair[1] for pair in _compute_changes(brackets, base, way, lines)] for way in (change, change.turned_round)]
+    lead = Counter[str]()
+    for bracket, straight, turned in zip(brackets, *ways, strict=True):
+        lead[bracket.line.name] += meets(bracket.ends, turned) - meets(bracket.ends, straight)
+    improved = [line.name for line in lines.lines if lead[line.name] > 1 + min(0, line.direction)]
+    return ways, improved, lead
+
+
+def _hold_changes(
+    lines: Lines, base: str, change: _Change, brackets: Sequence[_Bracket], chance: float, ledger: Ledger
+) -> None:
+    """Check changes from their base."""
+    ways, improved, lead = _turn_round(brackets, base, change, lines)
     sentence = f"changes in brackets are {change.text} that of {base}"
-    ledger.hold(lines.table.name, "brackets", sentence, rows, chance=agreement.chance_of_itself(len(tried)))
+    sentence += f", of {', '.join(improved)} the other way round" if improved else ""
+    unsigned = not any(bracket.line.cells[bracket.key].bracket_signed for bracket in brackets)
+    doubts: dict[int, str] = {}
+    for n, bracket in enumerate(brackets):
+        line, is_turned = bracket.line, bracket.line.name in improved
+        if meets(bracket.ends, ways[is_turned][n]):
+            continue
+        unsure = unsigned or (not is_turned and lead[line.name] >= 1 + line.direction)
+        if unsure and meets(bracket.ends, ways[not is_turned][n]):
+            doubts[n] = _OTHER_WAY
+        elif name := _find_other_base(bracket, change.turned_round if is_turned else change, lines, base):
+            doubts[n] = f"against {name} it is right"
+    kinds = Counter(doubt == _OTHER_WAY for doubt in doubts.values())
+    rows = []
+    for n, bracket in enumerate(brackets):
+        line, key, doubt = bracket.line, bracket.key, doubts.get(n, "")
+        place = ", ".join((lines.table.name, *lines.name_place(line.name, key)))
+        if doubt and kinds[doubt == _OTHER_WAY] > 1:  # several have it on purpose
+            ledger.dropped.append(f"{place}: {sentence}: not here: {doubt}")
+            continue
+        number, of = line.numbers[key], line.numbers[_find_base(bracket, base, lines)]
+        formula = (change.turned if line.name in improved else change.compute)(number, of)
+        label = f"{place}, the change in brackets"
+        rows.append(
+            RelationRow(f"{line.name}.{key}", label, bracket.printed, formula, doubt=doubt or _find_mark(bracket))
+        )
+    ledger.hold(lines.table.name, "brackets", sentence, rows, chance=chance)
 
 
 def _rate_other_bases(brackets: Sequence[_Bracket], change: _Change, lines: Lines) -> float:
@@ -159,14 +209,15 @@ def _compute_changes(
 ) -> Iterator[tuple[_Bracket, Ends]]:
     for bracket in brackets:
         key = _find_base(bracket, base, lines)
-        if bracket.key != key and key in bracket.line.ends:
+        there = bracket.key != key and key in bracket.line.ends
+        if there and bracket.line.scale(bracket.key) == bracket.line.scale(key):
             ends = _compute(bracket.line.ends[bracket.key], bracket.line.ends[key], change)
             if ends is not None:
                 yield bracket, ends
 
 
 def _compute(number: Ends, base: Ends, change: _Change) -> Ends | None:
-    if change is not _CHANGES[0] and (base[0] <= 0 <= base[2] or number[0] <= 0 <= number[2]):
+    if change.units is not _POINTS and (base[0] <= 0 <= base[2] or number[0] <= 0 <= number[2]):
         return None
     values = [change.compute(x, b) for x in (number[0], number[2]) for b in (base[0], base[2])]
     return min(values), change.compute(number[1], base[1]), max(values)
@@ -282,15 +333,33 @@ def _check_seeds(lines: Lines, ledger: Ledger) -> None:
 
 def _check_stars(lines: Lines, ledger: Ledger) -> None:
     """Check stars at p-values against the levels that the caption states."""
-    levels = {len(stars): exact(level) for stars, level in _STARS.findall(lines.table.title)}
+    caption = lines.table.title
+    levels = {len(stars): exact(level) for stars, level in _STARS.findall(caption)}
     if not levels:
         return
     for line in lines.lines:
         if not re.fullmatch(r" p (?:values? )?", line.words) or not any(cell.stars for cell in line.cells.values()):
             continue
+        stars = {key: sum(count <= line.cells[key].stars for count in levels) for key in line.numbers}
+        formulas = {
+            key: load_function("count")([number < level for level in levels.values()])
+            for key, number in line.numbers.items()
+        }
+        computed = {key: ends_of_formula(formula) for key, formula in formulas.items()}
+        off = [key for key in stars if not computed[key][0] <= stars[key] <= computed[key][2]]
+        sentence = f"stars of {line.name} are those of the caption"
+        if 3 * len(off) > len(stars):
+            text = f"{len(stars) - len(off)} of {len(stars)} agree, too few to tell"
+            ledger.dropped.append(f"{lines.table.name}: {sentence}: {text}")
+            continue
+        doubt = ""
+        if _CORRECTED.search(caption):
+            doubt = "the caption says that p are corrected, and does not say which are printed"
+        elif len(off) > 1 and all(stars[key] < computed[key][0] for key in off):
+            doubt = "all have fewer stars, as corrected p have"
         rows = []
         for key, number in line.numbers.items():
-            stars = load_function("count")([number < level for level in levels.values()])
-            printed = replace(exact(line.cells[key].stars, "stars"), where=number.where)
-            rows.append(RelationRow(key, f"{lines.table.name}, {key}, {line.name}: its stars", printed, stars))
-        ledger.hold(lines.table.name, f"{line.name}.stars", f"stars of {line.name} are those of the caption", rows)
+            label = f"{lines.table.name}, {key}, {line.name}: its stars"
+            printed = replace(exact(stars[key], "stars"), where=number.where)
+            rows.append(RelationRow(key, label, printed, formulas[key], doubt=doubt if key in off else ""))
+        ledger.hold(lines.table.name, f"{line.name}.stars", sentence, rows)

@@ -21,10 +21,21 @@ LEVELS = frozenset((COUNT, BASELINE, OURS, VALUE))
 #: Words of a name that is a baseline's, and of one's own method.
 BASELINE_WORDS, OURS_WORDS = "baseline|control|reference|vanilla", "ours|our|proposed"
 
+#: Words of a measure of which less is better, and of one of which more is.
+_LOWER = (
+    "loss|forgetting|forget|nll|ppl|perplexity|error|err|wer|cer|mse|mae|rmse|fid|latency|time|seconds|flops|params|"
+    "memory|ece|brier|bpb|bpc|cost|toxicity"
+)
+_HIGHER = "acc|accuracy|f1|bleu|rouge|auc|auroc|map|recall|precision|score|em|psnr|ssim|iou|miou|throughput"
+
 YEAR = re.compile("19[5-9][0-9]|20[0-3][0-9]")
 _UNIT_IN_NAME = re.compile(
     r"[(\[,]\s*(?:in\s+)?(%|pp|ms|s|sec|min|h|hours|days|[KMGTB]|[KMGT]i?B|µs|us|USD|\$)\s*[)\]]?$"
 )
+
+
+#: Units of time and of memory: of one measure in two of them, a number is no multiple of the other.
+SCALED_UNITS = re.compile("[KMGT]i?B|[mnµμu]?s|sec|min|h|hours?|hrs?|days?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,3 +88,12 @@ def find_unit(name: str) -> str:
     """The unit that a name ends in: "M" of "Params (M)", or nothing."""
     match = _UNIT_IN_NAME.search(name.strip())
     return match[1] if match else ""
+
+
+def find_direction(name: str) -> int:
+    """1 where a name says that more is better, -1 where less is, 0 where it says neither."""
+    if "↓" in name or "↑" in name:
+        return -1 if "↓" in name else 1
+    # "ms" only as a unit: MS-COCO is a set of pictures.
+    lower, higher = says(name, _LOWER) or find_unit(name) in ("ms", "s", "sec"), says(name, _HIGHER)
+    return 0 if lower == higher else -1 if lower else 1

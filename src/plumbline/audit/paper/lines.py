@@ -5,13 +5,22 @@ Relations are looked for with these; what is found is then computed again with t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from statistics import median
 
-from plumbline.audit.paper.line_types import LEVELS, YEAR, LineType, find_type, find_unit
-from plumbline.audit.paper.names import NONLINEAR, has_footnote, is_spread, kind_of, says, words_of
+from plumbline.audit.paper.line_types import (
+    LEVELS,
+    SCALED_UNITS,
+    UNCERTAINTY,
+    YEAR,
+    LineType,
+    find_direction,
+    find_type,
+    find_unit,
+)
+from plumbline.audit.paper.names import NONLINEAR, has_footnote, kind_of, says, words_of
 from plumbline.audit.paper.paper_table import PaperTable
 from plumbline.audit.paper.printed_cell import PrintedCell
 from plumbline.published.interval_arithmetic import high, low
@@ -82,10 +91,20 @@ class Line:
         """The unit that its name ends in."""
         return find_unit(self.name)
 
+    @cached_property
+    def direction(self) -> int:
+        """1 where its name says that more is better, -1 where less is, else 0."""
+        return find_direction(self.name)
+
     def unit(self, key: str) -> str:
         """The unit of its number there, of units that multiply and of percent points one for all."""
         unit = self.cells[key].unit
         return "1" if unit in THOUSANDS else "%" if unit in ("pp", "pt", "pts") else unit
+
+    def scale(self, key: str) -> str:
+        """The unit of time or memory that its number there has, or else its name; empty: none."""
+        unit = self.cells[key].unit or self.name_unit
+        return unit if SCALED_UNITS.fullmatch(unit) else ""
 
     def has_footnote(self, key: str) -> bool:
         """Whether a footnote's mark stands at the number there, or in a name of its row or column."""
@@ -127,7 +146,7 @@ class Lines:
         return tuple(
             key
             for key in self.keys
-            if not (self._is(is_spread, key) or kind_of(key) == "date")
+            if not (self.types[key].type == UNCERTAINTY or kind_of(key) == "date")
             and not (self.along == "row" and says(key, NONLINEAR))
         )
 
@@ -165,11 +184,6 @@ class Lines:
     def level_keys(self) -> tuple[str, ...]:
         """Keys whose numbers are their own: no changes, spreads, means, totals or ranks of others."""
         return tuple(key for key in self.linear if self.types[key].type in LEVELS)
-
-    def _is(self, kind: Callable[[str], bool | None], key: str) -> bool:
-        """Whether a key is of a kind; by the size of its numbers where its name alone does not decide."""
-        answer = kind(key)
-        return self.is_small(key) if answer is None else answer
 
     def is_small(self, key: str) -> bool:
         """Whether most numbers of a key are less than half of what is usual in their lines."""

@@ -23,12 +23,6 @@ from plumbline.audit.paper.names import says
 from plumbline.published.expression import Given
 from plumbline.published.printed_number import PrintedNumber, exact
 
-_LOWER = (
-    "loss|forgetting|forget|nll|ppl|perplexity|error|err|wer|cer|mse|mae|rmse|fid|latency|time|seconds|flops|params|memory|ece|brier|"
-    "bpb|bpc|cost|toxicity|↓"
-)
-_HIGHER = "acc|accuracy|f1|bleu|rouge|auc|auroc|map|recall|precision|score|em|psnr|ssim|iou|miou|throughput|↑"
-
 #: Fewest lines whose mark is where it should be, and their share of all marked ones.
 LEAST, SHARE = 3, 0.75
 
@@ -61,7 +55,8 @@ RANKED = LEVELS | {AVERAGE, SUM, RANK}
 class _Marked:
     """Numbers that are compared: those of a line, or of one group in it, and which of them are marked.
 
-    `stated`: the line's name has an arrow, or the audit file states which end is better.
+    `stated`: the line's name has an arrow, or the audit file states which end is better; `near_zero`: the smallest
+    magnitude is the best.
     """
 
     line: Line
@@ -71,6 +66,7 @@ class _Marked:
     direction: int
     stated: bool
     fitted: bool
+    near_zero: bool = False
 
     @property
     def measure(self) -> str:
@@ -83,6 +79,11 @@ class _Marked:
         units = {mark.line.unit(mark.keys[0]) for mark in (self, other)}
         return len(units) == 1 and max(own, their) <= NEAR * min(own, their)
 
+    def score(self, key: str) -> float:
+        """A number of which more is better."""
+        value = self.line.ends[key][1]
+        return -abs(value) if self.near_zero else self.direction * value
+
     @property
     def with_other_end(self) -> _Marked:
         """The same, where the other end is better."""
@@ -91,7 +92,7 @@ class _Marked:
     @property
     def chance(self) -> float:
         """Chance that one of so many bold numbers is the best, at either end where the direction is fitted."""
-        return min(1.0, (1 + self.fitted) * len(self.bold) / len(self.keys))
+        return min(1.0, (1 + self.fitted + self.near_zero) * len(self.bold) / len(self.keys))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,8 +198,8 @@ def _find_rule(
     bold = {key for mark in marks for key in mark.bold}
     times, beats = Counter(key for mark in marks for key in mark.keys), Counter[str]()
     for mark in marks:
-        best = max(mark.direction * mark.line.ends[key][1] for key in mark.bold)
-        beats.update(key for key in mark.keys if key not in bold and mark.direction * mark.line.ends[key][1] > best)
+        best = max(map(mark.score, mark.bold))
+        beats.update(key for key in mark.keys if key not in bold and mark.score(key) > best)
     apart = {key for key, count in beats.items() if count > 1 and 2 * count >= times[key]}
     among = {key for key in among if key in bold or not says(key, _BOUNDS)}
     marks, turned = _turn_measures(list(_collect_all_marks(lines, part, grouped, among - apart, without, way)))
@@ -247,7 +248,7 @@ def _collect_all_marks(
                 continue
             stated = _find_direction(line, lines, part)
             under = [key for key in keys if line.cells[key].underlined]
-            yield _Marked(
+            mark = _Marked(
                 line=line,
                 keys=tuple(keys),
                 bold=tuple(bold),
@@ -256,6 +257,11 @@ def _collect_all_marks(
                 stated=line.name in part.better or (lines.along == "column" and any(a in line.name for a in "↑↓")),
                 fitted=not (stated or way),
             )
+            # Of a bias, with numbers of both signs, the one nearest to zero can be the best.
+            signs = {line.ends[key][1] > 0 for key in keys}
+            can_be_near_zero = len(signs) == 2 and stated <= 0 and not _is_right(mark, "bold")
+            nearest = replace(mark, near_zero=True)
+            yield nearest if can_be_near_zero and _is_right(nearest, "bold") else mark
 
 
 def _find_direction(line: Line, lines: Lines, part: TablePart) -> int:
@@ -263,13 +269,7 @@ def _find_direction(line: Line, lines: Lines, part: TablePart) -> int:
     better = part.better.get(line.name)
     if better:
         return 1 if better == "higher" else -1
-    if lines.along == "row":
-        return 0
-    if "↓" in line.name or "↑" in line.name:
-        return -1 if "↓" in line.name else 1
-    # "ms" only as a unit: MS-COCO is a set of pictures.
-    lower, higher = line.says(_LOWER) or line.name_unit in ("ms", "s", "sec"), line.says(_HIGHER)
-    return 0 if lower == higher else -1 if lower else 1
+    return 0 if lines.along == "row" else line.direction
 
 
 def _fit_direction(line: Line, keys: Sequence[str], bold: Sequence[str]) -> int:
@@ -282,7 +282,7 @@ def _fit_direction(line: Line, keys: Sequence[str], bold: Sequence[str]) -> int:
 
 def _is_right(marked: _Marked, mark: str) -> bool:
     """Whether one of the bold numbers is the best, or the underlined one is second."""
-    value = {key: marked.direction * marked.line.ends[key][1] for key in marked.keys}
+    value = {key: marked.score(key) for key in marked.keys}
     if mark == "bold":
         return max(value[key] for key in marked.bold) == max(value.values())
     return any(sum(other > value[key] for other in set(value.values())) == 1 for key in marked.underlined)
@@ -293,6 +293,7 @@ def _check(mark: str, marked: Sequence[_Marked], lines: Lines, ledger: Ledger, c
     table, place, rank_name = lines.table.name, 1 if mark == "bold" else 2, "best" if mark == "bold" else "second"
     rows = []
     measures = _group_by_measure(marked)
+    ever_marked = {key for line in lines.lines for key, cell in line.cells.items() if cell.bold or cell.underlined}
     for count, item in enumerate(marked):
         alike = [other for other in measures[item.measure] if other is not item]
         near = [other for other in marked if other is not item and other.is_near(item)]
@@ -302,19 +303,22 @@ def _check(mark: str, marked: Sequence[_Marked], lines: Lines, ledger: Ledger, c
         )
         if not told and _is_right(item.with_other_end, mark):
             continue  # of a measure of which the other end is better, as this line alone shows
-        values = {
-            key: item.direction * item.line.ends[key][1] for key in (item.bold if mark == "bold" else item.underlined)
-        }
+        values = {key: item.score(key) for key in (item.bold if mark == "bold" else item.underlined)}
         chosen = max(values, key=values.__getitem__)
         number = item.line.numbers[chosen]
         label = f"{table}, {chosen}, {item.line.name}: its rank, printed {mark} ({rank_name})"
         printed = replace(exact(place, f"rank of {mark}"), where=number.where)
         others = [item.line.numbers[key] for key in item.keys if key != chosen]
+        if item.near_zero:
+            number, others = number.without_sign(), [other.without_sign() for other in others]
         if mark == "underlined":  # several that are best alike count once
             others = list({other.value: other for other in others}.values())
-        formula = _rank(number, others, item.direction)
+        formula = _rank(number, others, -1 if item.near_zero else item.direction)
+        among = replace(item, keys=tuple(key for key in item.keys if key in ever_marked))
+        reachable = _is_right(among, mark) and not _is_right(item, mark)
+        doubt = "what is better stands where nothing is ever marked" if reachable else ""
         rows.append(
-            RelationRow(f"{item.line.name}.{count}", label, printed, formula, item.stated, cell=number.cells[0])
+            RelationRow(f"{item.line.name}.{count}", label, printed, formula, item.stated, doubt, number.cells[0])
         )
     along = f"{lines.along} or group" if len({item.line.name for item in marked}) < len(marked) else lines.along
     ledger.hold(table, mark, f"{mark} numbers are the {rank_name} of their {along}", rows, "are", chance)
@@ -331,6 +335,7 @@ def _check_ranks(lines: Lines, ledger: Ledger) -> None:
         if not all(number.text.isdigit() for number in target.numbers.values()):
             continue
         best: tuple[int, Line, int, list[str]] | None = None
+        alike = 0
         for line in lines.lines:
             keys = [key for key in target.numbers if key in line.ends]
             if line is target or len(keys) < 5 or len(keys) < len(line.ends):
@@ -341,6 +346,7 @@ def _check_ranks(lines: Lines, ledger: Ledger) -> None:
                     1 + sum(other > values[key] for other in values.values()) == int(target.numbers[key].text)
                     for key in keys
                 )
+                alike = 1 if best is None or agree > best[0] else alike + (agree == best[0])
                 if best is None or agree > best[0]:
                     best = (agree, line, direction, keys)
         if best is None or best[0] < 0.7 * len(best[3]):
@@ -349,11 +355,14 @@ def _check_ranks(lines: Lines, ledger: Ledger) -> None:
         ranks = {key: int(target.numbers[key].text) for key in keys}
         values = {key: direction * line.ends[key][1] for key in keys}
         table = lines.table.name
+        # The name may say whose rank it is, "Human rank"; and one that several columns give as well is of none of them.
+        stated = alike == 1 and set(target.words.split()) <= {"rank", "ranking", "by", "of", *line.words.split()}
+        stated = stated and target.says("rank|ranking")
         rows = []
         for key in keys:
             others = [line.numbers[other] for other in keys if other != key]
             formula = _rank(line.numbers[key], others, direction)
-            label, stated = f"{table}, {key}, {target.name}", target.says("rank|ranking")
+            label = f"{table}, {key}, {target.name}"
             opposed = any((ranks[key] - ranks[other]) * (values[key] - values[other]) > 0 for other in keys)
             doubt = (
                 "" if opposed else "the order is that of the numbers: rows may be left out, or ties counted otherwise"

@@ -22,7 +22,7 @@ from plumbline.core.csv_text import unmark_formula
 from plumbline.core.errors import PlumblineError, UsageError, nearest, visible
 from plumbline.core.files import sha256_text
 from plumbline.core.foreign_rows import split_rows
-from plumbline.published.printed_number import PrintedColumn, PrintedNumber
+from plumbline.published.printed_number import THOUSANDS, PrintedColumn, PrintedNumber
 
 #: Most bytes of a file, tables of a folder, rows and columns of a table, and cells of all tables.
 BYTES, TABLES, ROWS, COLUMNS, CELLS = 4_000_000, 200, 2_000, 200, 60_000
@@ -134,7 +134,7 @@ class PaperTable:
         columns = []
         for column in self.columns:
             units = {cell.unit for line in self.cells.values() if (cell := line[column]).number is not None}
-            if len(units) > 1 and any(unit in "KkMGBT" and unit for unit in units):
+            if len(units) > 1 and any(unit in THOUSANDS for unit in units):
                 columns.append(column)
         return frozenset(columns)
 

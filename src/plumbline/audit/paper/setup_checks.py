@@ -78,12 +78,21 @@ def _read(line: Line, key: str) -> PrintedNumber:
     return number.exactly() if not letter and number.text.isdigit() else number
 
 
+def _has_usual_unit(line: Line, key: str) -> bool:
+    """Whether a number has no unit but letters that multiply, or hours."""
+    return line.cells[key].unit in THOUSANDS or line.cells[key].unit[:1] in ("", "h")
+
+
 def _hold(
     target: str, parts: Sequence[str], named: dict[str, Line], lines: Lines, ledger: Ledger, price: Given = 1
 ) -> None:
     """Check a product in each place where all of its parts stand."""
     line = named[target]
-    keys = [key for key in lines.keys if all(key in named[role].numbers for role in (target, *parts))]
+    lines_of_it = [named[role] for role in (target, *parts)]
+    keys = [key for key in lines.keys if all(key in line.numbers for line in lines_of_it)]
+    other = [key for key in keys if not all(_has_usual_unit(line, key) for line in lines_of_it)]
+    ledger.dropped += [f"{lines.table.name}: {line.name}: not {key}: a unit in its parts is another" for key in other]
+    keys = [key for key in keys if key not in other]
     products: dict[str, Given] = {}
     for key in keys:
         product: Given = price
