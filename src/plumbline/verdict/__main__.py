@@ -6,8 +6,9 @@ of a sequential search (commit, metric, status); a folder of submission.json fil
 the ledger. See docs/verdict.md.
 
 Exit codes with --exit-code-of: 0 keep (it improves; with --as-good-as, it is as good), 10 discard (the gain that would
-be worth having is ruled out), 11 not decided, 12 the method crashed or diverged; always: 13 cannot be judged, 1 an
-error, 2 a wrong command line. Without --exit-code-of: 0 when a page was made.
+be worth having is ruled out), 11 not decided, 12 the method crashed or diverged, 14 implausible (it would be kept for a
+gain that no modification ever had); always: 13 cannot be judged, 1 an error, 2 a wrong command line. Without
+--exit-code-of: 0 when a page was made.
 """
 
 from __future__ import annotations
@@ -109,6 +110,8 @@ def arguments() -> Parser:
     )
     text = "measures of a run in which the methods may not differ, or there is no verdict: seconds, step, tokens, ..."
     add("--equal", type=comma_list, default=[], metavar="MEASURE[,MEASURE]", help=text)
+    text = "keep a gain that no modification ever had: you have looked at what it does (else exit code 14)"
+    add("--accept-implausible", action="store_true", help=text)
     help_text = (
         "how large the models are and how long they were trained, as the sentence is to say it: '124M, 3,000 steps'"
     )
@@ -233,6 +236,7 @@ def make_request(options: argparse.Namespace, repeat: str) -> NumbersRequest:
         spread_options=PrintedSpread(options.seeds, options.spread or ""),
         planned_tries=options.planned_tries,
         equal=parse_measures(options.equal, "--equal"),
+        accept_implausible=options.accept_implausible,
         size=options.size.strip(" ."),
         repeat=repeat,
     )

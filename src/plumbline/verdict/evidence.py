@@ -231,7 +231,8 @@ class Evidence:
         fixed_files: those that measure, which are the baseline's in both arms; None where nothing names them.
         left_out_files: untracked files that are no part of the candidate, since runs write files of that name.
         replaced_modules: new files of the candidate that are imported in place of a module that is installed.
-        notes: sentences about how the source was read.
+        notes: sentences about how the source was read; told: those that stand next to the verdict, of what could say
+            that a run does not count, or that methods were evaluated otherwise, and is not read so.
     """
 
     metric: str
@@ -250,6 +251,7 @@ class Evidence:
     left_out_files: tuple[str, ...] | None = None
     replaced_modules: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    told: tuple[str, ...] = ()
 
     @property
     def methods(self) -> tuple[str, ...]:

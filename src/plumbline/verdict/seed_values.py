@@ -37,6 +37,11 @@ def describe_seed(seed: str) -> str:
     return seed if re.search(r", run \d+$", seed) else f"seed {seed}"
 
 
+def name_runs(*sides: Seeds) -> str:
+    """Name what is counted of both sides: ``seed``, or ``run`` where there are no seeds."""
+    return "run" if any(describe_seed(seed) == seed for side in sides for seed in side) else "seed"
+
+
 def check_seeds(name: str, seeds: Seeds) -> dict[str, float]:
     """Return a method's values by `normalize_seed`.
 

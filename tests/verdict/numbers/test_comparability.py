@@ -45,6 +45,80 @@ def test_a_table_tells_longer_runs(tmp_path: Path, capsys: pytest.CaptureFixture
     assert (code, report["comparability"]["new"]["equal budget"]["answer"]) == (0, "holds")
 
 
+def write_columns(path: Path, name: str, base: str, new: str) -> Path:
+    values = {"base": (3.28, 3.283, 3.279), "new": (3.24, 3.243, 3.241)}
+    rows = [
+        f"{method},{seed},{loss},{cell}"
+        for (method, losses), cells in zip(values.items(), (base, new))
+        for seed, (loss, cell) in enumerate(zip(losses, cells.split()))
+    ]
+    path.write_text("\n".join([f"method,seed,loss,{name}", *rows]).replace("_", "") + "\n")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "base", "new", "told"),
+    [
+        ("split", "val val val", "train train train", "`val` of `base`; `train` of `new`"),
+        ("split", "val val val", "train val val", "`val` of `base`; `train` and `val` of `new`"),
+        ("split", "val val train", "train train val", "`split`"),
+        ("dataset", "c4 c4 c4", "wiki wiki wiki", "`c4` of `base`; `wiki` of `new`"),
+        ("eval.tokens", "10485760 10485760 10485760", "1048576 1048576 1048576", "`1048576` of `new`"),
+        ("split", "val val val", "val val val", ""),
+        ("task", "a b c", "c a b", ""),
+        ("eval-loss", "3.1 3.2 3.3", "3.4 3.5 3.6", ""),
+        ("eval-id", "x1 x2 x3", "x4 x5 x6", ""),
+        ("data-seed", "1 2 3", "4 5 6", ""),
+        ("test-batches", "11 12 12", "12 11 11", ""),
+        ("width", "64 64 64", "96 96 96", ""),
+        ("converged", "True True True", "True False True", "`True` and `False`"),
+        ("exit", "0 0 0", "9 9 9", "`0` and `9`"),
+        ("diverged-at", "_ _ _", "_ 850 _", "`850` (1 row: line 6)"),
+        ("train-loss", "3.1 3.1 3.1", "nan inf 3.1", "`train-loss` is no finite number in lines 5, 6,"),
+        ("train-loss", "nan nan nan", "nan nan nan", ""),
+    ],
+)
+def test_what_a_column_says_against_the_runs_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, base: str, new: str, told: str
+) -> None:
+    table = write_columns(tmp_path / "results.csv", name, base, new)
+    flags = ("--baseline", "base", "--exit-code-of", "new")
+    code, report, page = run(capsys, table, *flags)
+    first, _ = page.split("\n\n## ", 1)
+    assert code == 0 and (told in first.partition(report["sentence"])[2]) and (told in " ".join(report["notes"]))
+    assert bool(told) == (first.removeprefix("# Verdict").strip() != report["sentence"])
+    assert main([str(table), *FLAGS[:-1], *flags]) == 0 and told in capsys.readouterr().out.partition("\n")[2]
+
+
+def test_printed_means_of_other_splits_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = ["base,3.28 ± 0.01,54.2 ± 0.4,val", "new,3.24 ± 0.01,54.9 ± 0.3,train"]
+    (tmp_path / "results.csv").write_text("\n".join(["method,loss,val_acc,split", *rows]) + "\n")
+    flags = ("--baseline", "base", "--seeds", "5", "--spread", "std")
+    (told,) = (note for note in run(capsys, tmp_path / "results.csv", *flags)[1]["notes"] if "differ" in note)
+    assert "`split`" in told and "`train` of `new`" in told
+
+
+def test_a_loss_in_a_row_of_its_own_that_is_no_number_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [
+        f"{method},{seed},{metric},{value}"
+        for method, losses in {"base": (3.28, 3.283, 3.279), "new": (3.24, 3.243, 3.241)}.items()
+        for seed, loss in enumerate(losses)
+        for metric, value in (("loss", loss), ("train_loss", "nan" if loss == 3.243 else 3.1))
+    ]
+    (tmp_path / "results.csv").write_text("\n".join(["method,seed,metric,value", *rows]) + "\n")
+    code, report, _ = run(capsys, tmp_path / "results.csv", "--baseline", "base", "--exit-code-of", "new")
+    assert code == 0 and report["notes"] == ["`train_loss` is no finite number in line 11, of runs that count."]
+
+
+def test_runs_without_seeds_are_not_called_seeds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write_columns(tmp_path / "results.csv", "note", "x x x", "x x x")
+    path.write_text(path.read_text().replace("seed", "nr"))
+    assert "; 3 runs against 3 of `base`;" in run(capsys, path, "--baseline", "base")[1]["sentence"]
+    assert "3 runs against the fixed value" in run(capsys, path, "--goal", "3.3", "--json")[2]
+
+
 def test_only_the_refused_method_is_without_a_verdict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = [
         f"m{place},{seed},{3.2 + 0.001137 * ((7 * seed + 3 * place) % 5)}" for place in range(5) for seed in range(3)

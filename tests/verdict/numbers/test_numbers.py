@@ -59,6 +59,9 @@ def test_a_gain_that_no_modification_ever_had_is_flagged(tmp_path: Path) -> None
     result = write(ask(file_of(tmp_path, BASE + GOOD + leak)))
     assert list(result.numbers["implausible"]) == ["leak"]
     assert "it is to predict" in result.sentence and result.sentence in result.page
+    assert [result.outcomes[name].exit_code for name in ("leak", "good")] == [14, 0]
+    looked_at = write(replace(ask(file_of(tmp_path, BASE + GOOD + leak)), accept_implausible=True))
+    assert looked_at.outcomes["leak"].exit_code == 0 and "it is to predict" in looked_at.sentence
     turned = [(method, seed, 4.0 - value) for method, seed, value in BASE + leak]
     assert write(ask(file_of(tmp_path, turned))).numbers["implausible"] == {}, "as much worse is no wonder"
 

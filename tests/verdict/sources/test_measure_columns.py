@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from plumbline.verdict.sources.measure_columns import list_times_without_unit, read_measures, read_start
+from plumbline.verdict.sources.measure_columns import (
+    list_contradictions,
+    list_times_without_unit,
+    read_measures,
+    read_start,
+)
+from plumbline.verdict.sources.row_files import ColumnNames, read_rows
+from plumbline.verdict.sources.run_rows import read_table
 
 
 def test_names_of_trackers_and_trainers_are_read_in_their_units() -> None:
@@ -18,6 +27,22 @@ def test_what_is_no_amount_or_could_be_another_thing_is_not_read() -> None:
     assert read_measures(cells) == {}
     assert read_measures({"seconds": "12"}, without=frozenset(("seconds",))) == {}, "the metric is no budget"
     assert read_measures({"total_seconds": "15", "training_seconds": "12"}) == {"seconds": 12.0}
+
+
+def test_what_an_evaluation_took_is_not_the_runs(tmp_path: Path) -> None:
+    for train in ("train.tokens", "tokens"):
+        assert read_measures({"eval.tokens": "10", train: "99", "val_c4.seconds": 2, "test.time_s": 5}) == {
+            "tokens": 99
+        }
+    assert read_measures({"eval.tokens": "10"}) == {}
+    cells = {"train.tokens": "99", "data.tokens": "98", "a.runtime_s": "1", "b.runtime_s": "2"}
+    assert read_measures(cells) == {}
+    assert list_contradictions(cells) == [("train.tokens", "data.tokens"), ("a.runtime_s", "b.runtime_s")]
+    assert read_measures(cells | {"total_tokens": "97"}) == {"tokens": 97}
+    assert read_measures({"train.tokens": "99", "summary.tokens": "99", "tokens": ""}) == {"tokens": 99}
+    (tmp_path / "t.csv").write_text("method,seed,loss,train.tokens,data.tokens\na,1,3,99,98\na,2,3,99,98\n")
+    (told,) = read_table(read_rows(tmp_path / "t.csv"), ColumnNames(metric="loss")).told
+    assert "`train.tokens` and `data.tokens`" in told
 
 
 def test_the_runtime_of_an_exported_table_is_in_seconds() -> None:

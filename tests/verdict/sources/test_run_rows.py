@@ -37,6 +37,92 @@ def test_without_a_seed_column_each_row_is_a_run(tmp_path: Path) -> None:
     assert "one of its runs" in read.notes[0]
 
 
+def write_column(name: str, *of_methods: str) -> str:
+    rows = [
+        f"{method},{cell},{place}.{n}\n"
+        for place, (method, cells) in enumerate(zip("abc", of_methods), start=1)
+        for n, cell in enumerate(cells.split())
+    ]
+    return f"method,{name},loss\n" + "".join(rows)
+
+
+COURSES = (
+    ("epoch", "1 2 3 4 5", "1 2 3 4 5"),
+    ("Epoch", "3 1 2", "5 4 6"),
+    ("iter", "100 300 200", "100 200"),
+    ("Step", "10 20", "10 20"),
+    ("_step", "9000 9250 9500 9750", "9100 9200 9300"),
+    ("train/global_step", "500 1000 1000 500", "500 500 1000 1000"),
+    ("tokensSeen", "1e9 2e9 3e9"),
+    ("train.epoch", "0.5 1.0 1.5 2.0"),
+    ("at", "100 200 300", "100 200 300"),
+)
+
+
+@pytest.mark.parametrize("course", COURSES)
+def test_the_steps_of_one_run_are_no_runs(tmp_path: Path, course: tuple[str, ...]) -> None:
+    with pytest.raises(PlumblineError, match=f"'{course[0]}'.*no column 'seed'.*--seed-column.*--step-column"):
+        table(tmp_path, write_column(*course))
+
+
+RUNS = (
+    ("run", "1 2 3 4 5", "1 2 3 4 5"),
+    ("replica_id", "10 20 30", "10 20 30"),
+    ("Unnamed: 0", "0 1 2 3", "4 5 6 7"),
+    ("k", "1 2 3 4", "1 2 3 4"),
+    ("wall_clock_s", "61.5 60.2 63.1", "61.5 60.2 64.0"),
+    ("created", "1790848800 1790848860 1790848920", "1790849800 1790849860 1790849920"),
+    ("num_steps", "9812 9790 9803", "9411 9460 9450"),
+    ("train/epoch", "2.97 2.99 2.98 2.96", "2.99 2.95 2.98 2.94"),
+    ("epoch", "5 5 5", "5 5 5"),
+    ("best_epoch", "3 9 5", "4 9 3"),
+    ("warmup_steps", "100 100", "200 200"),
+    ("acc", "0.31 0.35 0.36 0.38", "0.30 0.35 0.36 0.39"),
+)
+
+
+@pytest.mark.parametrize("column", RUNS)
+def test_a_row_a_run_with_other_numbers_is_read(tmp_path: Path, column: tuple[str, ...]) -> None:
+    read = table(tmp_path, write_column(*column))
+    assert {method: len(of) for method, of in read.values.items()} == {
+        method: len(cells.split()) for method, cells in zip("abc", column[1:])
+    }
+
+
+def test_seed_and_step_are_known_in_any_case(tmp_path: Path) -> None:
+    read = table(tmp_path, STEPS.replace("seed,step", "Seed,STEP"))
+    assert read.values == {"a": {"1": 1, "2": 3}, "b": {"1": 2}}
+    with pytest.raises(PlumblineError, match=r"a run counts once.*--step-column epoch"):
+        table(tmp_path, STEPS.replace("step", "epoch"))
+    with pytest.raises(PlumblineError, match=r"no column 'sed'.*--seed-column"):
+        table(tmp_path, STEPS, columns=ColumnNames(metric="loss", seed="sed"))
+
+
+LONG = """method,seed,metric,value,status
+a,1,loss,3,
+a,2,loss,4,
+a,1,train_loss,2,
+a,2,train_loss,2,
+b,1,loss,2,
+b,1,train_loss,1,
+"""
+
+
+@pytest.mark.parametrize("row", ["b,2,train_loss,nan,", "b,2,train_loss,7.5,crashed", "b,2,steps,90,OOM"])
+def test_a_run_that_was_lost_before_its_evaluation_has_no_row_of_it(tmp_path: Path, row: str) -> None:
+    read = table(tmp_path, LONG + row + "\n")
+    assert list(read.lost["b"]) == ["2"] and read.values == {"a": {"1": 3, "2": 4}, "b": {"1": 2}}
+    with pytest.raises(PlumblineError, match=r"line 8.*seed '2' has no 'loss', and other runs of 'b'"):
+        table(tmp_path, LONG + "b,2,train_loss,1,\n")
+    assert table(tmp_path, LONG + "b,2,train_loss,1,running\n").unfinished["b"].keys() == {"2"}
+    assert table(tmp_path, LONG + "c,1,train_loss,1,\n").without == {"c": (8,)}, "it was not evaluated"
+    assert table(tmp_path, LONG + "b,,note,1,\n").values == table(tmp_path, LONG).values
+    seedless = "".join(f"{line[0]}{line[line.index(',', 2) :]}\n" for line in LONG.splitlines()[1:])
+    with pytest.raises(PlumblineError, match=r"has no row of 'loss'.*--seed-column"):
+        table(tmp_path, "method,metric,value,status\n" + seedless + "b,train_loss,2,crashed\n")
+    assert table(tmp_path, "method,metric,value,status\n" + seedless).values["b"] == {"b, run 1": 2}
+
+
 STEPS = "method,seed,step,loss\na,1,20,1\na,1,10,0.5\na,2,20,3\na,2,10,\nb,1,10,4\nb,1,20,2\n"
 
 

@@ -56,7 +56,7 @@ def test_other_columns_are_none_of_statuses(tmp_path: Path, column: str) -> None
     path = tmp_path / "t.csv"
     path.write_text(f"method,seed,{name},loss\na,1,{cell},3\na,2,{cell},4\n")
     read = read_table(read_rows(path), COLUMNS)
-    assert read.values == {"a": {"1": 3, "2": 4}} and not read.notes
+    assert read.values == {"a": {"1": 3, "2": 4}} and not read.notes and not read.told
 
 
 @pytest.mark.parametrize("column", ["exit_code", "ExitCode", "run.returncode", "return code"])
@@ -105,6 +105,16 @@ COLUMN_CASES = (
     ("exit", "0*5 SIGKILL", ["3"]),
     ("exit", "0*3 9*3", "Column `exit` is not read as statuses, although `0` and `9`"),
     ("exit", "0*3 SIGTERM*3", ["1", "2", "3"]),
+    ("exit", "0*3 137*3", ["1", "2", "3"]),
+    ("exit", "0*3 200*3", "Column `exit` is not read as statuses, although `0` and `200`"),
+    ("killed_by", "_*5 SIGKILL", ["3"]),
+    ("killed_by", "_*5 the_scheduler", "Column `killed_by` is not read as statuses, although `the scheduler` (1 row"),
+    ("diverged_at", "_*5 850", "Column `diverged_at` is not read as statuses, although `850` (1 row: line 7)"),
+    ("n_failed_steps", "0*3 3*3", "Column `n_failed_steps` is not read as statuses"),
+    ("n_nan_steps", "0*5 312", "Column `n_nan_steps` is not read as statuses, although `0` and `312`"),
+    ("nans", "0*5 1", "Column `nans` is not read as statuses"),
+    ("nan_guard", "0*3 1*3", []),
+    ("nan_policy", "raise*3 skip*3", []),
     ("exit", "4*3 12*2 512", []),
     ("exit", "3 6 9*2 12 9", "Column `exit` is not read as statuses, although `3`"),
     ("exit", "ok*5 SIGSEGV", ["3"]),
@@ -182,7 +192,8 @@ def test_a_status_column_is_read_or_asked_about(tmp_path: Path, column, cells, r
         return
     read = read_table(read_rows(path), COLUMNS)
     assert sorted(read.lost.get("b", {})) == (right if isinstance(right, list) else [])
-    assert right in "".join(read.notes) if isinstance(right, str) else "not read as statuses" not in "".join(read.notes)
+    told = "".join(read.told)
+    assert right in told if isinstance(right, str) else "not read as statuses" not in told
 
 
 @pytest.mark.parametrize("column", ["completed,False", "is_finished,0", "done,no"])
@@ -241,7 +252,7 @@ def test_a_search_s_log_leaves_out_what_runs_and_says_so(tmp_path: Path) -> None
     read = read_search(read_rows(path), COLUMNS)
     assert [step.line for step in read.log] == [2, 3] and [": line 4." in note for note in read.notes] == [True]
     path.write_text("commit\tloss\tstatus\tnote\na\t3\tkeep\t\nb\t2\tkeep\tkilled at step 9\n")
-    assert "although `killed at step 9` (1 row: line 3)" in read_search(read_rows(path), COLUMNS).notes[0]
+    assert "although `killed at step 9` (1 row: line 3)" in read_search(read_rows(path), COLUMNS).told[0]
     path.write_text("commit\tloss\tstatus\terror\na\t3\tkeep\t\nb\t2\tkeep\tOOM\n")
     with pytest.raises(PlumblineError, match="3, column 'error': 'OOM' contradicts 'keep' of column 'status'"):
         read_search(read_rows(path), COLUMNS)

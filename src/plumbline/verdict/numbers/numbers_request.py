@@ -25,6 +25,7 @@ class NumbersRequest:
         spread_options: what was said of printed means and their spreads, for a table of them.
         planned_tries: tries that are planned in all against this baseline; 0 if not said.
         equal: measures of a run (`plumbline.verdict.evidence.MEASURES`) that have to be equal, or there is no verdict.
+        accept_implausible: a gain that no modification ever had was looked at, and counts as any other.
         size: how large the models are and how long they were trained, in the user's words; not said if empty.
         repeat: the command line that makes the page again.
     """
@@ -43,5 +44,6 @@ class NumbersRequest:
     spread_options: PrintedSpread = field(default_factory=PrintedSpread)
     planned_tries: int = 0
     equal: tuple[str, ...] = ()
+    accept_implausible: bool = False
     size: str = ""
     repeat: str = ""

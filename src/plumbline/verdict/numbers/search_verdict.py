@@ -56,7 +56,7 @@ def draft(request: NumbersRequest, log: Evidence) -> tuple[Sequence[LedgerEntry]
     try:
         judgement = judge_search(request.path, steps, request.terms)
     except CannotBeJudgedError as error:
-        raise CannotBeJudgedError(" ".join([str(error), *log.notes])) from None
+        raise CannotBeJudgedError(" ".join([str(error), *log.told, *log.notes])) from None
     start, answers = judgement.start.commit, _examine(request, log, judgement)
     if judgement.outcome is not Outcome.CRASHED and (refusal := every_check.describe_refusal(answers)):
         raise CannotBeJudgedError(refusal)
@@ -114,15 +114,16 @@ def _write(request: NumbersRequest, log: Evidence, answers: Answers, ledger: Led
     )
     tried = ledgers.describe_tries(ledger, start, metric)
     search: dict[str, Any] = {key: value for key, value in to_json_value(judgement).items() if key != "terms"}
-    numbers = {"shape": "search", "metric": metric, "baseline": start, "search": search, "notes": notes}
+    numbers = {"shape": "search", "metric": metric, "baseline": start, "search": search}
     return write_texts(
         request,
         ledger,
         families,
         write_sections(judgement, metric, read=" ".join([read, *notes]), tried=tried),
         answers={judgement.kept[-1].step.commit: answers} if answers else {},
+        notes=log.told,
         limits=list_limits(judgement),
-        numbers=numbers,
+        numbers={**numbers, "notes": [*notes, *log.told]},
         outcomes={judgement.kept[-1].step.commit: judgement.outcome} if judgement.kept else {},
     )
 

@@ -12,7 +12,7 @@ from plumbline.verdict.formatting import format_p, format_value, join_with_and, 
 from plumbline.verdict.judge import BaselineComparison, RunsNeeded
 from plumbline.verdict.numbers.summary_comparison import compute_rounded_p
 from plumbline.verdict.outcome import Outcome
-from plumbline.verdict.seed_values import describe_seed
+from plumbline.verdict.seed_values import describe_seed, name_runs
 
 #: Methods of one verdict that the first sentence names.
 NAMED = 6
@@ -108,12 +108,13 @@ def _format_both_p(comparison: BaselineComparison, tries_text: str | None) -> st
 
 
 def describe_seeds(comparison: BaselineComparison, baseline: str) -> str:
-    """State how many seeds were compared with how many."""
+    """State how many seeds (runs, where the source has no seeds) were compared with how many."""
     if comparison.plan == "pairs":
         return f"{comparison.n} pairs of seeds with {quote(baseline)}"
+    count = format_count(comparison.n, name_runs(comparison.method, comparison.baseline))
     if comparison.plan == "goal":
-        return f"{format_count(comparison.n, 'seed')} against the fixed value {comparison.mean_baseline:g}"
-    return f"{format_count(comparison.n, 'seed')} against {comparison.n_baseline} of {quote(baseline)}"
+        return f"{count} against the fixed value {comparison.mean_baseline:g}"
+    return f"{count} against {comparison.n_baseline} of {quote(baseline)}"
 
 
 def _describe_rounding(comparison: BaselineComparison) -> str:

@@ -292,6 +292,8 @@ def _write(
     ]
     every = list(comparisons.values())
     outcomes = {method: each.outcome for method, each in comparisons.items()}
+    if not request.accept_implausible:
+        outcomes |= dict.fromkeys(flagged, Outcome.IMPLAUSIBLE)
     outcomes |= dict.fromkeys(lost, Outcome.CRASHED) | dict.fromkeys(reasons, Outcome.CANNOT_BE_JUDGED)
     numbers = {
         "shape": "table",
@@ -302,7 +304,7 @@ def _write(
         "methods": {key: comparison_to_json(each) for key, each in comparisons.items()},
         "lost": {method: dict(seeds) for method, seeds in table.lost.items()},
         "unfinished": {method: dict(seeds) for method, seeds in table.unfinished.items()},
-        "notes": list(table.notes),
+        "notes": [*table.notes, *table.told],
         "implausible": flagged,
     }
     return write_texts(
@@ -316,6 +318,7 @@ def _write(
             *write_sections(every, baseline, read=" ".join([about, *table.notes])),
         ],
         answers=answers,
+        notes=table.told,
         limits=list_limits(every),
         numbers=numbers,
         outcomes=outcomes,

@@ -23,7 +23,7 @@ _YES, _NO = frozenset(("true", "yes", "y", "t", "1", "1.0")), frozenset(("false"
 #: The last words of the name of a column of exit codes: a run that ended with another than 0 is lost.
 _EXIT_CODES = (
     "exit code|exitcode|return code|returncode|retcode|rc|exit status|exitstatus|exit value|exitvalue|exit val|exitval|"
-    "exit signal|exitsignal|exit sig|term signal|termsignal|termsig|kill signal|killed by signal"
+    "exit signal|exitsignal|exit sig|term signal|termsignal|termsig|kill signal|killed by signal|killed by"
 )
 #: As above, of names that settings and measures have too: where runs of one method differ, or signals are named.
 _EXIT_CODES_OF_BOTH = "exit|signal|signum|signo"
@@ -33,8 +33,10 @@ _EXIT_CODE = re.compile(
 )
 #: How programs write that there is none, or that it is a good one.
 _NO_CODE = frozenset(("none", "null", "na", "n/a", "nan", "-", "--", "ok", "success"))
-#: The largest exit code.
-_LARGEST_CODE = 255
+#: The largest exit code; what shells give where a signal ended a program lies between these two.
+_LARGEST_CODE, _SIGNALS = 255, (129, 192)
+#: Words of names of what is a number of every run that went well.
+_MEASURED = frozenset(("loss", "losses", "nll", "ppl", "perplexity", "bpb", "bpc", "norm"))
 #: The last words of the name of a column that holds what a run failed with.
 _ERRORS = "error|err|exception|traceback|error message|error msg|errormessage|error type|failure reason|failure"
 #: How programs write that there was none.
@@ -85,9 +87,25 @@ def is_yes(word: str) -> bool:
 
 
 def names_an_end(column: str) -> bool:
-    """Whether a name speaks of how a run ended, whatever its cells are."""
+    """Whether a name speaks of how a run ended, whatever its cells are: also `diverged_at`, `n_failed_steps`."""
     parts = split_name(column) or [""]
-    return parts[-1] in {*_FLAGS, "converged"} or tuple(parts[-2:]) in _FLAGS_OF_TWO or _ends_in(column, _EXIT_CODES)
+    is_at_end = parts[-1] in {*_FLAGS, "converged"} or tuple(parts[-2:]) in _FLAGS_OF_TWO
+    return is_at_end or not {*parts}.isdisjoint(_LOSSES.split()) or _ends_in(column, _EXIT_CODES)
+
+
+def counts_nans(column: str, cells: Collection[str], *, varies: bool) -> bool:
+    """Whether a column counts NaNs of a run; a setting that skips them is 0 or 1, and one within a method."""
+    if {"nan", "nans"}.isdisjoint(split_name(column)):
+        return False
+    try:
+        return any(float(word) > (0 if varies else 1) for word in cells)
+    except ValueError:
+        return False
+
+
+def names_loss(column: str) -> bool:
+    """Whether a name is of a loss, or of a norm, which is a number of every run that goes well."""
+    return not _MEASURED.isdisjoint(split_name(column))
 
 
 def may_hold_exit_codes(column: str, cells: Collection[str]) -> bool:
@@ -100,6 +118,12 @@ def may_hold_exit_codes(column: str, cells: Collection[str]) -> bool:
 def names_signals(cells: Collection[str]) -> bool:
     """Whether some cells are names of signals, which no setting has."""
     return any(re.search(r"\bSIG(?!NAL)[A-Z]", word, re.IGNORECASE) for word in cells)
+
+
+def are_killed(cells: Collection[str]) -> bool:
+    """Whether all exit codes but 0 are those of programs that a signal ended, 137 for SIGKILL."""
+    codes = {float(word) for word in cells if re.fullmatch(r"\d+(?:\.0*)?", word)} - {0.0}
+    return bool(codes) and all(_SIGNALS[0] <= code <= _SIGNALS[1] for code in codes)
 
 
 def holds_exit_codes(column: str, cells: Collection[str]) -> bool:

@@ -1,8 +1,9 @@
 """Reads what a run took, and when, from columns of a table, or keys of an object, whose names leave no doubt.
 
-A name counts whatever its case, and as the last part of a dotted one (`summary._runtime`). Of several for one measure
-the first in `MEASURE_COLUMNS` counts. `Runtime` is in seconds in a table that Weights & Biases exported, which has its
-columns `Name` and `State` too; elsewhere its unit is not known.
+A name counts whatever its case, and as the last part of a dotted one (`summary._runtime`); not below `eval` or the
+like, where it is of an evaluation. Of several for one measure the first in `MEASURE_COLUMNS` counts; of one name with
+two numbers (`train.tokens`, `data.tokens`) neither does. `Runtime` is in seconds in a table that Weights & Biases
+exported, which has its columns `Name` and `State` too; elsewhere its unit is not known.
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ MEASURE_COLUMNS: Mapping[str, Mapping[str, float]] = {
         "peak_memory_bytes": 1,
     },
 }
+#: All of these names.
+_NAMES = frozenset(name for units in MEASURE_COLUMNS.values() for name in units)
 #: Names of the moment at which a run began, or was written down; the first that is there counts.
 _MOMENTS = (
     *("started", "started_at", "start_time", "starttime", "datetime_start", "start"),
@@ -68,6 +71,10 @@ _UNITS: Mapping[str, float] = {
 #: Hours, minutes and seconds, behind days, as SLURM and pandas write them; and numbers with their units.
 _CLOCK = re.compile(r"(?:(\d+)(?:-| days? ))?(\d+):([0-5]\d):([0-5]\d(?:\.\d+)?)")
 _WITH_UNITS = re.compile(r"(?:\d+(?:\.\d+)? ?[a-z]+,? ?)+")
+#: A part of a dotted name below which stands what is of an evaluation.
+_EVALUATION = re.compile(
+    r"(?<![a-z])(?:val(?:id(?:ation)?)?|eval(?:uation)?|test|dev|held_?out)(?![a-z])[^.]*\.", re.IGNORECASE
+)
 
 
 def read_measures(cells: Mapping[str, Any], *, without: frozenset[str] = frozenset()) -> dict[str, float]:
@@ -75,18 +82,38 @@ def read_measures(cells: Mapping[str, Any], *, without: frozenset[str] = frozens
 
     `without`: columns that are something else here, such as the metric.
     """
-    by_name = {name.rpartition(".")[2].lower(): value for name, value in cells.items() if name not in without}
-    if cells.keys() - without >= _EXPORTED:
-        by_name.setdefault("_runtime", cells["Runtime"])
+    amounts = {
+        name: next(iter(of_columns.values()))
+        for name, of_columns in _read_amounts(cells, without).items()
+        if len({*of_columns.values()}) == 1
+    }
+    if cells.keys() - without >= _EXPORTED and (seconds := _read_amount(cells["Runtime"])) is not None:
+        amounts.setdefault("_runtime", seconds)
     measures = {}
     for measure, units in MEASURE_COLUMNS.items():
-        for name, unit in units.items():
-            if (amount := _read_amount(by_name.get(name))) is not None:
-                measures[measure] = amount * unit
-                break
-    if "seconds" not in measures and (seconds := _read_time(cells, without)) is not None:
-        measures["seconds"] = seconds
-    return measures
+        if (first := next((name for name in units if name in amounts), None)) is not None:
+            measures[measure] = amounts[first] * units[first]
+    times = [amount for name, amount in amounts.items() if name not in _NAMES]
+    return {"seconds": times[0], **measures} if times else measures
+
+
+def list_contradictions(cells: Mapping[str, Any], *, without: frozenset[str] = frozenset()) -> list[tuple[str, ...]]:
+    """List the columns that give a run several numbers under one name, of which none is read."""
+    columns = _read_amounts(cells, without).values()
+    return [tuple(of_name) for of_name in columns if len({*of_name.values()}) > 1]
+
+
+def _read_amounts(cells: Mapping[str, Any], without: frozenset[str]) -> dict[str, dict[str, float]]:
+    """Name of a measure, or of a time with its unit -> each column that has it -> its amount, a time's in seconds."""
+    amounts: dict[str, dict[str, float]] = {}
+    for column, cell in cells.items():
+        if column in without or _EVALUATION.search(column):
+            continue
+        name = column.rpartition(".")[2].lower()
+        amount = _read_amount(cell) if name in _NAMES else _read_time(name := _normalize(column), cell)
+        if amount is not None:
+            amounts.setdefault(name, {})[column] = amount
+    return amounts
 
 
 def list_times_without_unit(cells: Mapping[str, Any], *, without: frozenset[str] = frozenset()) -> list[str]:
@@ -98,22 +125,13 @@ def list_times_without_unit(cells: Mapping[str, Any], *, without: frozenset[str]
     ]
 
 
-def _read_time(cells: Mapping[str, Any], without: frozenset[str]) -> float | None:
+def _read_time(name: str, cell: Any) -> float | None:
     """How long a run took, where the column's name has a unit, or its cell."""
-    for name, cell in cells.items():
-        if name in without:
-            continue
-        base, _, unit = _normalize(name).rpartition("_")
-        amount = _read_amount(cell)
-        if base in _TIMES and unit in _UNITS and amount is not None:
-            return amount * _UNITS[unit]
-        if (
-            _normalize(name) in _TIMES
-            and isinstance(cell, str)
-            and (seconds := _read_duration(_normalize(name), cell)) is not None
-        ):
-            return seconds
-    return None
+    base, _, unit = name.rpartition("_")
+    amount = _read_amount(cell)
+    if base in _TIMES and unit in _UNITS and amount is not None:
+        return amount * _UNITS[unit]
+    return _read_duration(name, cell) if name in _TIMES and isinstance(cell, str) else None
 
 
 def _read_duration(name: str, cell: str) -> float | None:

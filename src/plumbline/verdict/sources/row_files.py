@@ -82,6 +82,20 @@ class FileRows:
                     f"one with {flag}{nearest(column, self.columns)}"
                 )
 
+    def match_case(self, columns: ColumnNames) -> ColumnNames:
+        """Return the names with those of seed and step as this file writes them, which may be ``Seed``.
+
+        Raises:
+            PlumblineError: one was named, and is not there.
+        """
+        names, usual = {"seed": columns.seed, "step": columns.step}, ColumnNames()
+        for kind, name in names.items():
+            alike = [each for each in self.columns if each.lower() == name.lower()]
+            if name and not alike and name != getattr(usual, kind):
+                self.require((name,), (f"--{kind}-column",))
+            names[kind] = alike[0] if len(alike) == 1 else name
+        return replace(columns, seed=names["seed"], step=names["step"])
+
     def read_text(self, row: FileRow, column: str) -> str:
         """Return the text of a cell.
 

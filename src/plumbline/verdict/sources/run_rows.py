@@ -7,21 +7,30 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, NoReturn
 
-from plumbline.core.errors import PlumblineError, nearest
+from plumbline.core.errors import PlumblineError
 from plumbline.core.formats import format_count
 from plumbline.verdict.evidence import CRASH, FINISHED, KEEP, RUNNING, Evidence, RunEvidence, SearchLogEntry
-from plumbline.verdict.formatting import name_some, quote
+from plumbline.verdict.formatting import join_with_and, name_some, quote
 from plumbline.verdict.outcome import CannotBeJudgedError
 from plumbline.verdict.seed_values import describe_seed, name_by_rank, normalize_seed
+from plumbline.verdict.sources.evaluation_columns import list_other_evaluations
 from plumbline.verdict.sources.measure_columns import (
     find_start_column,
+    list_contradictions,
     list_times_without_unit,
     read_measures,
     read_start,
 )
+from plumbline.verdict.sources.metric_rows import (
+    METRIC,
+    choose_metric,
+    list_non_finite_losses,
+    read_runs_without,
+)
 from plumbline.verdict.sources.printed_spreads import PrintedSpread, drop_units, list_unread_columns, read_summaries
 from plumbline.verdict.sources.row_files import ColumnNames, FileRow, FileRows, name_lines
 from plumbline.verdict.sources.run_statuses import RunStatuses, write_mapping_flag
+from plumbline.verdict.sources.step_columns import find_step_column, names_steps
 
 #: Which of several steps of a run has its value, besides a step's number.
 LAST, BEST = "last", "best"
@@ -47,21 +56,27 @@ def read_table(
             without the step that was requested; means with spreads among values of runs, or of unknown numbers of runs.
     """
     rows.require((columns.method,), ("--method-column",))
-    metric, column, chosen = _choose_metric(rows, columns)
+    columns = rows.match_case(columns)
+    metric, column, chosen = choose_metric(rows, columns)
     rows.require((column,), ("--metric",))
     rows, chosen, unit = drop_units(rows, column, chosen)
     unit_notes = [unit] if unit else []
     printed = read_summaries(rows, columns, metric, column, chosen, spread_options or PrintedSpread(), unit=bool(unit))
+    read = {columns.method, columns.seed, columns.step, column, METRIC}
     if printed is not None:
-        return replace(printed, notes=(*printed.notes, *unit_notes, *_note_left_out(metric, printed.without)))
+        told = list_other_evaluations({(row.cells[columns.method], ""): row for row in chosen}, {*rows.columns} - read)
+        notes = [*printed.notes, *unit_notes, *_note_left_out(metric, printed.without)]
+        return replace(printed, notes=tuple(notes), told=tuple(told))
     statuses = RunStatuses(rows, columns)
     runs, notes = _group_by_run(rows, columns, statuses, column, chosen)
+    runs |= {key: [run] for key, run in read_runs_without(rows, columns, statuses, chosen, metric).items()}
     notes += [*unit_notes, *list_unread_columns(rows, columns, column)]
     by_method: dict[str, dict[str, RunEvidence]] = {}
-    cells, without_measures = {row.line: row.cells for row in chosen}, frozenset((column, columns.step))
+    cells, without_measures = {row.line: row.cells for row in rows.rows}, frozenset((column, columns.step))
     picked = _choose_steps(rows, columns, runs, higher=higher, at_step=at_step, notes=notes)
-    cells_of_runs = [cells[run.line] for run in picked.values() if run.line is not None and run.value is not None]
-    start, *seeming = find_start_column(cells_of_runs, without=without_measures)
+    with_values = {key: run.line for key, run in picked.items() if run.line is not None and run.value is not None}
+    counted = {key: FileRow(line, cells[line]) for key, line in with_values.items()}
+    start, *seeming = find_start_column([row.cells for row in counted.values()], without=without_measures)
     for (method, seed), run in picked.items():
         of_row = cells[run.line] if run.line is not None else {}
         measures: dict[str, Any] = {
@@ -73,15 +88,17 @@ def read_table(
     notes += [*_note_times(by_method, cells, without_measures), *_note_starts(by_method, start, *seeming)]
     empty: dict[str, tuple[int, ...]] = {}
     for method, of_method in by_method.items():
-        without = [run for run in of_method.values() if _is_empty(run)]
+        without = {seed: run for seed, run in of_method.items() if _is_empty(run)}
         if without and len(without) < len(of_method):
+            seed, run = next(iter(without.items()))
             rows.fail(
-                without[0],
+                run,
                 column,
-                f"is empty, and other runs of {method!r} have a value; write nan if the run diverged, or its value",
+                f"{'is empty' if any(row.line == run.line for row in chosen) else f'seed {seed!r} has no {metric!r}'}, "
+                f"and other runs of {method!r} have a value; write nan if the run diverged, or its value",
             )
         if without:
-            empty[method] = tuple(run.line for run in without if run.line is not None)
+            empty[method] = tuple(run.line for run in without.values() if run.line is not None)
     return Evidence(
         metric=metric,
         runs={method: of_method for method, of_method in by_method.items() if method not in empty},
@@ -89,6 +106,12 @@ def read_table(
         without=empty,
         statuses=statuses.columns,
         notes=(*notes, *_note_left_out(metric, empty)),
+        told=(
+            *statuses.list_unread(),
+            *_note_contradictions(counted.values(), without_measures),
+            *list_non_finite_losses(rows, columns, metric, column, counted),
+            *list_other_evaluations(counted, {*rows.columns} - {*read, *statuses.columns}),
+        ),
     )
 
 
@@ -107,6 +130,12 @@ def _note_times(
     ]
 
 
+def _note_contradictions(counted: Iterable[FileRow], without: frozenset[str]) -> list[str]:
+    """State which columns contradict each other about what runs took."""
+    columns = dict.fromkeys(each for row in counted for each in list_contradictions(row.cells, without=without))
+    return [f"Not read, since they differ: {join_with_and([*map(quote, each)])}." for each in columns]
+
+
 def _note_starts(by_method: Mapping[str, Mapping[str, RunEvidence]], start: str, seeming: str, lack: str) -> list[str]:
     """State which column may say when runs were made, where it does not tell their order."""
     for of_method in by_method.values() if start else ():
@@ -121,25 +150,11 @@ def _note_left_out(metric: str, empty: Iterable[str]) -> list[str]:
     return [f"Without a value of {quote(metric)}, and left out: {names}."] if names else []
 
 
-def _choose_metric(rows: FileRows, columns: ColumnNames) -> tuple[str, str, tuple[FileRow, ...]]:
-    """The metric's name, its column, and the rows that are of it."""
-    metric_column, metric = "metric", columns.metric
-    if columns.value not in rows.columns or metric_column not in rows.columns:
-        return metric, metric, rows.rows
-    metrics = sorted({rows.read_text(row, metric_column) for row in rows.rows})
-    if metric == metric_column and len(metrics) > 1:
-        raise PlumblineError(f"{rows.path} mixes the metrics {metrics}; choose one with --metric")
-    metric = metrics[0] if metric == metric_column else metric
-    if metric not in metrics:
-        raise PlumblineError(f"{rows.path}: --metric {metric!r} is none of {metrics}{nearest(metric, metrics)}")
-    return metric, columns.value, tuple(row for row in rows.rows if row.cells[metric_column] == metric)
-
-
 def _group_by_run(
     rows: FileRows, columns: ColumnNames, statuses: RunStatuses, column: str, chosen: tuple[FileRow, ...]
 ) -> tuple[dict[tuple[str, str], list[RunEvidence]], list[str]]:
     """The rows of each run, by method and seed."""
-    notes = statuses.list_notes()
+    notes = statuses.list_read()
     seeded, stepped = columns.seed in rows.columns, columns.step in rows.columns
     readings: dict[str, list[tuple[str, RunEvidence]]] = {}
     for row in chosen:
@@ -151,12 +166,13 @@ def _group_by_run(
             (seed, _read_run(rows, statuses, column, row, step if stepped else None))
         )
     if not seeded:
-        if stepped and any(
-            len({each.step for _, each in readings_of_method}) > 1 for readings_of_method in readings.values()
-        ):
+        differ = stepped and any(len({each.step for _, each in of_method}) > 1 for of_method in readings.values())
+        others = [each for each in rows.columns if each not in (columns.method, column, METRIC, *statuses.columns)]
+        if name := columns.step if differ else find_step_column(chosen, columns.method, others):
             raise PlumblineError(
-                f"{rows.path} has steps ({columns.step!r}) but no column {columns.seed!r} that says which run a step "
-                "is of; name that one with --seed-column, or keep one row a run"
+                f"{rows.path} has steps ({name!r}) but no column {columns.seed!r} that says which run a step is of; "
+                f"name that one with --seed-column (and --step-column {name}), or keep one row a run. If each row is a "
+                "run of its own, --seed-column names the column that numbers them"
             )
         notes.append(
             f"There is no column {quote(columns.seed)}: each row of a method is one of its runs, and none is paired."
@@ -215,6 +231,8 @@ def _refuse_repeat(
     again = next(each for each in of_run if lines.setdefault(_step_order(each), each.line) != each.line)
     where = f" at step {_step_order(again):g}" if stepped else ""
     whole = "; of a run that was begun again, delete the rows before that" if stepped else ""
+    if step := "" if stepped else next(filter(names_steps, rows.columns), ""):
+        whole = f"; if its rows are steps of one run, say so: --step-column {step}"
     rows.fail(
         again,
         columns.seed,
@@ -354,7 +372,7 @@ def read_search(rows: FileRows, columns: ColumnNames) -> Evidence:
                 word=word,
             )
         )
-    notes = statuses.list_unread()
+    notes = list[str]()
     if waiting:
         notes.append(f"Left out, since it has not ended: {name_lines(waiting)}.")
     if any(rows.read_number(row, SEEDS) > 1 for row in rows.rows if row.cells.get(SEEDS)):
@@ -378,4 +396,5 @@ def read_search(rows: FileRows, columns: ColumnNames) -> Evidence:
         files=(rows.path,),
         statuses=statuses.columns,
         notes=tuple(notes),
+        told=tuple(statuses.list_unread()),
     )

@@ -151,11 +151,14 @@ class RunStatuses:
         return any(self._translate(row.cells.get(each, "")) == KEEP for each in self.columns for row in self._rows.rows)
 
     def list_notes(self) -> list[str]:
+        """State which columns were read as statuses, and which cells that could be were not."""
+        return self.list_read() + self.list_unread()
+
+    def list_read(self) -> list[str]:
         """State which columns were read as statuses, where that is not plain from their name."""
         unusual = [each for each in self.columns if each != ColumnNames().status]
         sentence = "column says how its run ended" if len(unusual) == 1 else "columns say how its run ended"
-        read = [f"{join_with_and([quote(each) for each in unusual])}: this {sentence}."] * bool(unusual)
-        return read + self.list_unread()
+        return [f"{join_with_and([quote(each) for each in unusual])}: this {sentence}."] * bool(unusual)
 
     def list_unread(self) -> list[str]:
         """State which cells could say how a run ended, and were not read so."""
@@ -168,7 +171,11 @@ class RunStatuses:
             return ""
         texts = self._first_rows(column)
         cells = {row.cells.get(column, "") for row in self._rows.rows}
-        is_of_an_end = failure_columns.names_an_end(column) or failure_columns.may_hold_exit_codes(column, texts)
+        is_of_an_end = (
+            failure_columns.names_an_end(column)
+            or failure_columns.may_hold_exit_codes(column, texts)
+            or failure_columns.counts_nans(column, texts, varies=self._varies(column))
+        )
         if is_of_an_end and len(cells) > 1:
             return self._write_unread(column, list(texts), [row.line for row in texts.values()])
         if self._method and not self._varies(column):
@@ -212,7 +219,9 @@ class RunStatuses:
         # Where no run ended well by it, it is another thing: the layer of an early exit, a signal's level.
         cells = {strip_escapes(row.cells.get(column, "")) for row in self._rows.rows}
         ended_well = any(not cell or failure_columns.translate_exit_code(cell) == FINISHED for cell in cells)
-        return failure_columns.names_signals(words) or (ended_well and self._varies(column))
+        return failure_columns.names_signals(words) or (
+            ended_well and (self._varies(column) or failure_columns.are_killed(words))
+        )
 
     def _says_nothing(self, row: FileRow, column: str, word: str) -> bool:
         """Whether a word leaves open how its run ended: a run that has not failed may still run, and an inactive one

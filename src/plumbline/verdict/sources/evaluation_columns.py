@@ -1,0 +1,71 @@
+"""Finds columns that say what runs were evaluated on, where the methods of a table differ in them."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from plumbline.verdict.formatting import join_with_and, name_some, quote
+from plumbline.verdict.sources.failure_columns import split_name
+from plumbline.verdict.sources.row_files import FileRow
+
+_EVALUATED = """
+    split splits subset dataset datasets data corpus domain task tasks benchmark unit eval evals evaluation
+    evaluated val valid validation test heldout valset testset evalset
+"""
+#: Words of names of what is evaluated on, and in what unit.
+EVALUATED = frozenset(_EVALUATED.split())
+#: What begins as a number that is measured: ``3.1``, ``54.2 ± 0.4``, ``1e-3``.
+_DECIMAL = re.compile(r"\W*(?:\d*\.\d|\d+e-)")
+#: Values of one method that a sentence names.
+_NAMED = 3
+
+
+def list_other_evaluations(counted: Mapping[tuple[str, str], FileRow], names: Iterable[str]) -> list[str]:
+    """State in which columns the methods differ, of those that may say what runs were evaluated on.
+
+    `counted`: the row of each run that counts, by method and seed. Numbers that are no whole ones, or differ within a
+    method, are measured; what each run has another of is a name of it.
+    """
+    sentences = []
+    for name in sorted(names):
+        if EVALUATED.isdisjoint(split_name(name)):
+            continue
+        counts: dict[str, Counter[str]] = {}
+        for (method, _), row in counted.items():
+            counts.setdefault(method, Counter())[row.cells[name]] += 1
+        shares = {
+            method: tuple(sorted((word, number / of_method.total()) for word, number in of_method.items()))
+            for method, of_method in counts.items()
+        }
+        if len({*shares.values()}) < 2 or _is_of_each_run(counts):
+            continue
+        methods: dict[str, list[str]] = {}
+        for method, of_method in counts.items():
+            words = [quote(word[:40]) for word in sorted(of_method)]
+            more = [f"{len(words) - _NAMED} more"] * (len(words) > _NAMED)
+            methods.setdefault(join_with_and([*words[:_NAMED], *more]), []).append(quote(method))
+        both = "; ".join(f"{words} of {name_some(of_words)}" for words, of_words in [*methods.items()][:_NAMED])
+        sentences.append(
+            f"Column {quote(name)} may say what runs were evaluated on, and the methods differ in it: {both}."
+        )
+    return sentences
+
+
+def _is_of_each_run(counts: Mapping[str, Counter[str]]) -> bool:
+    """Whether a column's cells are of the run: numbers that are measured, or another one of each run."""
+    words = Counter(word for of_method in counts.values() for word in of_method.elements())
+    if any(of_method.total() > 1 for of_method in counts.values()) and max(words.values()) == 1:
+        return True
+    if any(map(_DECIMAL.match, words)):
+        return True
+    return any(map(_is_number, words)) and any(len(of_method) > 1 for of_method in counts.values())
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word.replace(",", ""))
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,122 @@
+"""Reads tables whose rows each name their metric: which rows are of the one that decides, and what the others say."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from plumbline.core.errors import PlumblineError, nearest
+from plumbline.verdict.evidence import CRASH, FINISHED, RUNNING, RunEvidence
+from plumbline.verdict.formatting import quote
+from plumbline.verdict.seed_values import normalize_seed
+from plumbline.verdict.sources.failure_columns import names_loss
+from plumbline.verdict.sources.row_files import ColumnNames, FileRow, FileRows, name_lines
+from plumbline.verdict.sources.run_statuses import RunStatuses
+
+#: The column of the metrics' names.
+METRIC = "metric"
+
+
+def choose_metric(rows: FileRows, columns: ColumnNames) -> tuple[str, str, tuple[FileRow, ...]]:
+    """Return the metric's name, its column, and the rows that are of it.
+
+    Raises:
+        PlumblineError: rows are of several metrics, and none or an unknown one was named.
+    """
+    metric = columns.metric
+    if columns.value not in rows.columns or METRIC not in rows.columns:
+        return metric, metric, rows.rows
+    metrics = sorted({rows.read_text(row, METRIC) for row in rows.rows})
+    if metric == METRIC and len(metrics) > 1:
+        raise PlumblineError(f"{rows.path} mixes the metrics {metrics}; choose one with --metric")
+    metric = metrics[0] if metric == METRIC else metric
+    if metric not in metrics:
+        raise PlumblineError(f"{rows.path}: --metric {metric!r} is none of {metrics}{nearest(metric, metrics)}")
+    return metric, columns.value, tuple(row for row in rows.rows if row.cells[METRIC] == metric)
+
+
+def read_runs_without(
+    rows: FileRows, columns: ColumnNames, statuses: RunStatuses, chosen: Sequence[FileRow], metric: str
+) -> dict[tuple[str, str], RunEvidence]:
+    """Read the runs that have rows of other metrics alone, by method and seed: a run that crashed before its evaluation
+    has no row of it.
+
+    Raises:
+        PlumblineError: rows of another metric are of lost runs, and no seeds tell of which.
+    """
+    lines = {row.line for row in chosen}
+    others = [row for row in rows.rows if row.line not in lines and row.cells.get(columns.method)]
+    if columns.seed not in rows.columns:
+        _require_lost_rows(rows, columns, statuses, others, metric)
+        return {}
+    there = {_name_run(row, columns) for row in chosen}
+    runs: dict[tuple[str, str], RunEvidence] = {}
+    for row in others:
+        if not row.cells[columns.seed] or (key := _name_run(row, columns)) in there:
+            continue
+        status, word = statuses.read_status(row)
+        if status not in (CRASH, RUNNING):
+            status, word = (CRASH, "diverged") if _is_non_finite(row.cells[columns.value]) else (FINISHED, "")
+        if key not in runs or runs[key].status == FINISHED:
+            runs[key] = RunEvidence(value=None, file=rows.path, line=row.line, status=status, word=word)
+    return runs
+
+
+def _require_lost_rows(
+    rows: FileRows, columns: ColumnNames, statuses: RunStatuses, others: Sequence[FileRow], metric: str
+) -> None:
+    """Require that a method has as many rows of lost runs in the metric as in others, where no seed tells its runs."""
+    counts = Counter[tuple[str, str]]()
+    if not statuses.columns:
+        return
+    others_lines = {row.line for row in others}
+    for row in rows.rows:
+        if row.line not in others_lines and statuses.read_status(row).meaning in (CRASH, RUNNING):
+            counts[row.cells[columns.method], metric] += 1
+    for row in others:
+        key = row.cells[columns.method], row.cells[METRIC]
+        counts[key] += statuses.read_status(row).meaning in (CRASH, RUNNING)
+        if counts[key] > counts[key[0], metric]:
+            rows.fail(
+                row,
+                METRIC,
+                f"a run of {key[0]!r} that was lost, or has not ended, has no row of {metric!r}, and without a column "
+                f"{columns.seed!r} nothing tells which; name that one with --seed-column",
+            )
+
+
+def list_non_finite_losses(
+    rows: FileRows, columns: ColumnNames, metric: str, column: str, counted: Mapping[tuple[str, str], FileRow]
+) -> list[str]:
+    """State which other losses and norms of runs that count are no numbers, although those of other runs are.
+
+    `counted`: the row of each run that counts, by method and seed; `column`: that of the metric.
+    """
+    cells: dict[str, dict[object, tuple[int, str]]] = {}
+    if column == metric:
+        for name in filter(names_loss, rows.columns):
+            if name not in (column, columns.seed, columns.method):
+                cells[name] = {row.line: (row.line, row.cells[name]) for row in counted.values()}
+    else:
+        for row in rows.rows:
+            key = _name_run(row, columns) if columns.seed in rows.columns else row.line
+            if row.cells[METRIC] != metric and names_loss(row.cells[METRIC]) and (key in counted or key == row.line):
+                cells.setdefault(row.cells[METRIC], {})[key] = row.line, row.cells[column]  # the last, of several steps
+    sentences = []
+    for name, of_runs in cells.items():
+        lines = [line for line, cell in of_runs.values() if _is_non_finite(cell)]
+        if lines and len(lines) < sum(bool(cell) for _, cell in of_runs.values()):
+            sentences.append(f"{quote(name)} is no finite number in {name_lines(lines)}, of runs that count.")
+    return sentences
+
+
+def _name_run(row: FileRow, columns: ColumnNames) -> tuple[str, str]:
+    return row.cells[columns.method], normalize_seed(row.cells[columns.seed])
+
+
+def _is_non_finite(cell: str) -> bool:
+    try:
+        return not math.isfinite(float(cell.strip("'\"")))
+    except ValueError:
+        return False
