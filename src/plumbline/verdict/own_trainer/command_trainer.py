@@ -214,7 +214,7 @@ class CommandTrainer:
         began = datetime.fromtimestamp(result.began, UTC).isoformat() if result.began else None
         written = None if result.written_outside is None else tuple(result.written_outside)
         files = {
-            "step": result.place.get("step"),
+            "step": result.last.place.get("step", result.place.get("step")),
             "rerun_value": None if rerun is None else rerun.value,
             "started": began,
             "read_outside": result.read_outside,
