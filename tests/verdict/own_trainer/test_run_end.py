@@ -107,6 +107,7 @@ def result(path: Path, text: str, part: MetricPart = LOSS, rows: str = "", secon
         place=end.place,
         interval=end.interval,
         last=end.last,
+        last_held_out=end.last_held_out,
         seconds=seconds,
     )
 
@@ -291,6 +292,35 @@ def test_a_value_of_an_earlier_row_is_seen(tmp_path: Path) -> None:
     compared = run_end.compare(fewer, [whole] * 2, "val_loss")
     assert not compared.why and "value 7 of val_loss" in "".join(compared.remarks)
     assert run_end.compare(whole, [whole] * 2, "val_loss") == run_end.ComparedEnd()
+
+
+@pytest.mark.parametrize(
+    ("settings", "other", "value", "held_out"),
+    [
+        ({"pattern": r"val_loss (\S+)"}, r"test_loss (\S+)", "step {} val_loss 2.5", "step {} test_loss 2.5"),
+        (
+            {"json": "rows.jsonl:val_loss"},
+            "rows.jsonl:test_loss",
+            '{{"step": {}, "val_loss": 2.5}}',
+            '{{"step": {}, "test_loss": 2.5}}',
+        ),
+        ({"name": "val_loss"}, "", "step {}\nMETRIC val_loss=2.5", "step {}\nMETRIC test=2.5"),
+    ],
+    ids=["pattern", "json", "lines"],
+)
+def test_the_held_out_metric_has_a_last_value_of_its_own(
+    settings: dict[str, str], other: str, value: str, held_out: str, tmp_path: Path
+) -> None:
+    part = MetricPart(**settings, others={"test": other}, held_out="test")  # type: ignore[arg-type]
+
+    def run(*at: int) -> Result:
+        lines = [line.format(step) for step in TENTHS for line in (value, held_out)[: 1 + (step in at)]]
+        return result(tmp_path, "\n".join(lines), part, "\n".join(lines))
+
+    whole, early = run(*TENTHS), run(70)
+    assert not run_end.compare(early, [whole] * 2, "val_loss").why
+    assert "its last test is of step" in run_end.compare(early, [whole] * 2, "test", held_out=True).why
+    assert run_end.compare(whole, [whole] * 2, "test", held_out=True) == run_end.ComparedEnd()
 
 
 def test_a_value_before_what_was_left_out_is_told(tmp_path: Path) -> None:

@@ -337,7 +337,8 @@ class CommandTrainer:
         if self.arms[arm].method == base:
             return run_end.tell_of_baseline(result)
         others = [other for other in self._results(base).values() if other.run_id != result.run_id]
-        return run_end.compare(result, others, called, may_be_shorter=self.file.run.fewer_steps)
+        shorter = self.file.run.fewer_steps
+        return run_end.compare(result, others, called, may_be_shorter=shorter, held_out=self.held_out)
 
     def _results(self, method: str) -> dict[int, Result]:
         """The finished runs of a method by their seeds: those of earlier tries, and those that were given."""

@@ -110,7 +110,7 @@ class Result(Struct, frozen=True, kw_only=True):
             is not known, as of what an older Plumbline made. `failed_beside`: those that count for nothing;
             `ended_at_once`: programs of it that seem to have ended well, by `os._exit(0)`.
         signs: of an end before its time, each as it was printed, by its kind.
-        place, interval, last: how far it came (`run_end.LogEnd`).
+        place, interval, last: how far it came (`run_end.LogEnd`); last_held_out: the same of the held-out metric.
         remarks: what else is to be reported of its end.
         printed_first: the first values that it printed (`first_values`); None of what an older Plumbline made, and of
             a run that is not finished.
@@ -152,6 +152,7 @@ class Result(Struct, frozen=True, kw_only=True):
     place: dict[str, float] = {}
     interval: dict[str, float] = {}
     last: LastValue = LastValue()
+    last_held_out: LastValue = LastValue()
     remarks: list[str] = []
     printed_first: list[str] | None = None
     began: float = 0.0

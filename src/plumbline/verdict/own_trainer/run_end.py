@@ -90,7 +90,7 @@ class LogEnd(Struct, frozen=True):
         beside: what is reported and counts for nothing.
         place: the largest `epoch` and `step` that it reached, or else how many `values` there are, as far as is known.
         interval: by how much each of them grows from a line to the next, at most.
-        last: where its last value stands.
+        last: where its last value stands; last_held_out: that of the held-out metric.
         unread: whether all of this is not known, as reading it took too long.
     """
 
@@ -100,6 +100,7 @@ class LogEnd(Struct, frozen=True):
     place: dict[str, float] = {}
     interval: dict[str, float] = {}
     last: LastValue = LastValue()
+    last_held_out: LastValue = LastValue()
     unread: bool = False
 
 
@@ -108,6 +109,12 @@ def read(part: MetricPart, log: Path, folder: Path, *, begin: int = 0, end: int 
 
     `begin`: the byte of the log from which on all of it is there; `end`: the one behind what was printed.
     """
+    whole_end = _read_log(part, log, folder, begin, end)
+    held_out = _read_log(part.of_held_out, log, folder, begin, end).last if part.held_out else LastValue()
+    return msgspec.structs.replace(whole_end, last_held_out=held_out)
+
+
+def _read_log(part: MetricPart, log: Path, folder: Path, begin: int, end: int | None) -> LogEnd:
     printed = metric.backwards(log, begin=begin, end=end)
     try:
         with metric.alarm(SECONDS):
@@ -252,11 +259,15 @@ class ComparedEnd(Struct, frozen=True):
     remarks: list[str] = []
 
 
-def compare(result: Result, others: Collection[Result], called: str, *, may_be_shorter: bool = False) -> ComparedEnd:
+def compare(
+    result: Result, others: Collection[Result], called: str, *, may_be_shorter: bool = False, held_out: bool = False
+) -> ComparedEnd:
     """Compare a finished run with finished runs of the baseline (`others`, without itself); `called` is the metric.
 
-    `may_be_shorter`: an end at an earlier step is reported and is not a failure.
+    `may_be_shorter`: an end at an earlier step is reported and is not a failure; `held_out`: the metric is that.
     """
+    if held_out:
+        result, *others = (msgspec.structs.replace(run, last=run.last_held_out) for run in (result, *others))
     remarks, whys = list(result.remarks), []
     remarks += process_ends.describe_new_exits(result.ended_at_once, [other.ended_at_once for other in others])
     complete = [other for other in others if other.failed is not None]

@@ -307,6 +307,7 @@ class _Run:
             place=self.end.place,
             interval=self.end.interval,
             last=self.end.last,
+            last_held_out=self.end.last_held_out,
             remarks=[*self.remarks, *beside],
             printed_first=self.first,
             began=self.began,

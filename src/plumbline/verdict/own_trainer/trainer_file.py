@@ -105,6 +105,13 @@ class MetricPart(Struct, frozen=True, forbid_unknown_fields=True):
         names = re.findall(r"[A-Za-z][A-Za-z0-9_/.-]*", self.json.rpartition(":")[2] or _strip_pattern(self.pattern))
         return names[-1] if names else "metric"
 
+    @property
+    def of_held_out(self) -> MetricPart:
+        """The further metric that `held_out` names, read as the primary one is."""
+        key = "json" if self.json else "pattern"
+        place = {key: self.others[self.held_out]} if self.json or self.pattern else {}
+        return structs.replace(self, name=self.held_out, held_out="", **place)
+
 
 class DecidePart(Struct, frozen=True, forbid_unknown_fields=True):
     """What decides, as the options of `plumbline try` of the same names do for once.
