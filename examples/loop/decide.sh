@@ -7,7 +7,7 @@ plumbline try --commit -m "$words" "$@"
 code=$?
 case $code in
 0) ;; # kept, and committed
-10 | 11 | 12) git restore --staged --worktree . ;;
+10 | 11 | 12) git restore --staged --worktree :/ ;; # of the whole repository, as a change is
 *) echo "no decision (exit code $code): the change is still in the working tree" >&2 ;;
 esac
 exit $code

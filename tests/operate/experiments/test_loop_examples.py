@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import re
 import subprocess
 import sys
@@ -64,6 +65,25 @@ def test_a_loop_is_driven_by_exit_codes_and_keeps_what_is_real(loop: Loop) -> No
         ["discard", "much worse"],
         ["crash", "a slip"],
     ]
+
+
+def test_what_is_taken_back_is_of_the_whole_repository(repository: Path, tmp_path: Path) -> None:
+    for name in ("common/model.py", "proj/train.py", "bin/plumbline"):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text("#!/bin/sh\nexit $CODE\n")
+    (tmp_path / "bin/plumbline").chmod(0o755)
+    git = ("git", "-c", "user.name=a", "-c", "user.email=a@b")
+    for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "start"]):
+        subprocess.run([*git, *words], cwd=tmp_path, check=True)
+    for code in (0, 10, 11, 12, 14, 1):
+        for name in ("common/model.py", "proj/train.py"):
+            (tmp_path / name).write_text("a change")
+        subprocess.run(["git", "add", "common"], cwd=tmp_path, check=True)
+        environment = {"PATH": f"{tmp_path}/bin:{os.environ['PATH']}", "CODE": str(code)}
+        decide = ["sh", repository / "examples/loop/decide.sh", "a change"]
+        assert subprocess.run(decide, cwd=tmp_path / "proj", env=environment, check=False).returncode == code
+        changed = subprocess.run(["git", "status", "--short"], cwd=tmp_path, capture_output=True, check=True).stdout
+        assert bool(changed) == (code not in (10, 11, 12)), changed
 
 
 def test_hooks_of_pi_autoresearch_block_an_undecided_keep(loop: Loop) -> None:

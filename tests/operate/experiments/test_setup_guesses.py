@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 
 import pytest
 
 from plumbline.core.errors import PlumblineError
 from plumbline.operate.experiments import setup_guesses
-from plumbline.verdict.own_trainer import metric
+from plumbline.verdict.own_trainer import metric, run_end
 from plumbline.verdict.own_trainer.trainer_file import MetricPart
 
 #: Logs whose metric ends at 0.9; 0.8 was its best.
@@ -79,6 +81,32 @@ def test_a_metric_of_an_earlier_step_is_told(tmp_path: Path) -> None:
     assert not tell_early([*steps, "test final score: 3/500 = 0.60% correct"], tmp_path)
     assert not tell_early([*steps, "step 300: val loss 2.1", *steps[:9]], tmp_path), "a few steps after an evaluation"
     assert not tell_early(["step 0: val loss 2.1", *(each.replace("train loss", "time") for each in steps)], tmp_path)
+
+
+def test_a_number_with_a_comma_is_the_metric_and_no_part_of_it(tmp_path: Path) -> None:
+    (tmp_path / "log").write_text("loss 3.1\nval_loss: 3,007020\n")
+    first, other = setup_guesses.metrics(tmp_path / "log", tmp_path)
+    assert (first.name, first.text, other.text) == ("val_loss", "3,007020", "3.1") and metric.number(first.text) is None
+    (tmp_path / "log").write_text("val_loss: 3.1,acc: 5\nval_loss: 3, lr 1\n")
+    assert setup_guesses.metrics(tmp_path / "log", tmp_path)[0].text == "3"
+
+
+@pytest.mark.parametrize("separators", [None, (",", ":")])
+def test_kinds_of_rows_are_told_with_what_reads_one_of_them(separators: tuple[str, str] | None, tmp_path: Path) -> None:
+    rows = [{"eval": {"loss": 3 - at}, "split": kind, "step": at} for at in (1, 2) for kind in ("train", "val")]
+    (tmp_path / "log.jsonl").write_text("\n".join(json.dumps(row, separators=separators) for row in rows))
+    (tmp_path / "log").write_text("")
+    part = MetricPart(json="log.jsonl:eval.loss")
+    (told,) = setup_guesses.list_kinds_of_rows(part, run_end.read(part, tmp_path / "log", tmp_path).last)
+    assert "rows of split 'val' and of 'train'" in told
+    written = re.search(r"""write file = "(.*?)" and pattern = '(.*)' under""", told)
+    assert written
+    named = MetricPart(file=written[1], pattern=written[2])
+    assert named.called == "loss" and metric.read(named, tmp_path / "log", tmp_path).value == 1
+    (tmp_path / "log.jsonl").write_text("\n".join(json.dumps(row, separators=separators) for row in rows[:-1]))
+    assert metric.read(named, tmp_path / "log", tmp_path).value == 2, "the last of that kind"
+    again = run_end.read(named, tmp_path / "log", tmp_path).last
+    assert not setup_guesses.list_kinds_of_rows(named, again)
 
 
 def tell_early(lines: list[str], folder: Path) -> str:

@@ -372,3 +372,44 @@ def test_a_try_of_another_seed_says_that_runs_have_others_anyway(tmp_path: Path)
     assert "changes only a seed" in done.stderr, done.stderr
     text = " ".join(done.stdout.split())
     assert done.returncode == 10 and "`. (this" not in text and "that it is worse)." in text, text
+
+
+EVALUATES = """\
+import json, random
+random.seed(1)
+file = open("log.jsonl", "w")
+for step in range(1, 101):
+    print(f"step {step} loss 3.1")
+    for split in ("train", "val") * (step % 10 == 0):
+        value = 3.3 - 0.001 * step + 0.002 * max(0, step - 70) + random.gauss(0, 0.003)
+        print(f"step {step} {split}_loss {value:.5f}")
+        file.write(json.dumps({"step": step, "split": split, "loss": value}) + "\\n")
+"""
+
+
+@pytest.mark.parametrize(
+    ("metric", "was", "edit", "code", "message"),
+    [
+        ("val_loss", "step % 10", "step % 70", 12, "its last val_loss is of step 70, and those of all runs"),
+        ("log.jsonl:loss", "step % 10", "step % 70", 12, "its last loss is of step 70, and those of all runs"),
+        ("log.jsonl:loss", '("train", "val")', '("val", "train")', 12, "a row of split 'train', and those of the"),
+    ],
+)
+def test_a_value_of_another_place_is_no_gain(
+    metric: str, was: str, edit: str, code: int, message: str, tmp_path: Path
+) -> None:
+    folder = repository_of(tmp_path / "own", EVALUATES)
+    done = run_in_process.run(setup_trainer.main, "python train.py", "--metric", metric, cwd=folder)
+    assert done.returncode == 0 and ("rows of split 'val' and of 'train'" in done.stderr) == (metric != "val_loss")
+    change(folder, edit, was)
+    done = plumbline(folder, "try", "-m", "another", "--json")
+    report = json.loads(done.stdout)
+    assert done.returncode == code and message in report["runs"][-1].get("why", ""), report["sentence"]
+    if metric == "val_loss":
+        text = (folder / "plumbline.toml").read_text()
+        (folder / "plumbline.toml").write_text(text.replace("[run]", "[run]\nfewer_steps = true"))
+        answers = json.loads(plumbline(folder, "try", "-m", "fewer", "--json", "--max-runs", "1").stdout)[
+            "comparability"
+        ]
+        assert "candidate at 70 and" in answers["finished"]["text"].replace("`fewer`", "candidate"), answers
+        assert answers["equal budget"]["answer"] == "told", answers

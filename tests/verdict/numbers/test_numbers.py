@@ -269,6 +269,17 @@ def test_page_is_made_again_where_ledger_s_last_line_was_torn(tmp_path: Path, ca
     assert main(["--check-page", str(request.page)]) == 0 and "line 2 is incomplete" in capsys.readouterr().err
 
 
+def test_a_link_to_itself_is_named(tmp_path: Path) -> None:
+    (tmp_path / "loop.md").symlink_to("loop.md")
+    (tmp_path / "other.csv").symlink_to("results.csv")
+    request = ask(file_of(tmp_path, BASE + GOOD))
+    for part in (replace(request, ledger=tmp_path / "loop.md"), replace(request, page=tmp_path / "loop.md")):
+        with pytest.raises((OSError, PlumblineError), match="symbolic links"):
+            write(part)
+    with pytest.raises(PlumblineError, match="is the file of numbers"):
+        write(replace(request, ledger=request.path, path=tmp_path / "other.csv"))
+
+
 def test_a_search_is_read_as_what_it_is(tmp_path: Path) -> None:
     path = tmp_path / "results.tsv"
     path.write_text(LOG)

@@ -78,3 +78,28 @@ def test_huge_logs_and_backtracking_take_bounded_time(tmp_path: Path) -> None:
     log.write_text("loss: n/a\n")
     with pytest.raises(PlumblineError, match=r"'n/a',.*number"):
         read(MetricPart(pattern=r"loss: (\S+)"), log, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "line", "value"),
+    [
+        (r"ppl: ([\d.]+)", "eval ppl: 1,248.04", "'1,248.04', .* comma"),
+        (r"ppl: (\d+)", "eval ppl: 12,248", "'12,248', .* comma"),
+        (r"ppl: (\S+)", "eval ppl: 3,007020", "'3,007020', .* comma"),
+        (r"ppl: ([\d.]+)", "eval ppl: 3.1,acc: 5", 3.1),
+        (r"ppl: ([\d.]+)", "eval ppl: 3,acc: 5", 3.0),
+        (r"ppl: ([\d.]+)", "eval ppl: 3.1,5.2", 3.1),
+        (r"^\d+,(\d+)", "70,95,3", 95.0),
+        (r"row (?:\d+.)(\d+)", "row 70,95,3", 95.0),
+        (r"^([\d.]+)", "3.5,95", 3.5),
+    ],
+)
+def test_a_part_of_a_number_with_a_comma_is_no_number(
+    pattern: str, line: str, value: float | str, tmp_path: Path
+) -> None:
+    (tmp_path / "log").write_text(f"{line}\n")
+    if isinstance(value, float):
+        assert read(MetricPart(pattern=pattern), tmp_path / "log", tmp_path).value == value
+    else:
+        with pytest.raises(PlumblineError, match=value):
+            read(MetricPart(pattern=pattern), tmp_path / "log", tmp_path)

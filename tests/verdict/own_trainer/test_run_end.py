@@ -106,6 +106,8 @@ def result(path: Path, text: str, part: MetricPart = LOSS, rows: str = "", secon
         signs=end.signs,
         place=end.place,
         interval=end.interval,
+        last=end.last,
+        last_held_out=end.last_held_out,
         seconds=seconds,
     )
 
@@ -206,6 +208,147 @@ def test_run_that_took_time_of_baseline_has_budget_of_time(tmp_path: Path) -> No
     slower, crashed = (result(tmp_path, steps(600), seconds=seconds) for seconds in (303.0, 210.0))
     assert not run_end.compare(slower, baseline, "val_loss").why
     assert run_end.compare(crashed, baseline, "val_loss").why
+
+
+def evaluated(*at: int, end: int = 100, every: int = 1, line: str = "step {} val_loss 2.5", epoch: int = 0) -> str:
+    """A log of training to its end, with a value of the metric before the line of some of its steps."""
+    lines = []
+    for step in range(1, end + 1):
+        name = f"epoch {step // epoch} step {step}" if epoch else f"step {step}"
+        lines += [line.format(step).replace(f"step {step}", name)] if step in at else []
+        lines += [f"{name} loss 2.6"] if step % every == 0 else []
+    return "\n".join(lines)
+
+
+TENTHS = tuple(range(10, 101, 10))
+UNNAMED = "val_loss 2.5"
+BASELINE = evaluated(*TENTHS)
+#: Logs of a baseline and of a candidate, and whether the last value of the second is not of its end, or told to be.
+VALUES_AND_ENDS = {
+    "one evaluation": (BASELINE, evaluated(70), True),
+    "every 35": (BASELINE, evaluated(35, 70), True),
+    "every 45": (BASELINE, evaluated(45, 90), True),
+    "one that is missing": (BASELINE, evaluated(*TENTHS[:-1]), True),
+    "one step less as well": (BASELINE, evaluated(70, end=99), True),
+    "half as far as well": (BASELINE, evaluated(10, end=50), True),
+    "before the training": (BASELINE, f"val_loss 2.5\n{evaluated()}", True),
+    "no step beside it": (evaluated(*TENTHS, line=UNNAMED), evaluated(70, line=UNNAMED), True),
+    "in epochs": (evaluated(*TENTHS, epoch=20), evaluated(*TENTHS[:5], epoch=20), True),
+    "within an epoch": (evaluated(*TENTHS, epoch=60), evaluated(*TENTHS[:7], epoch=60), True),
+    "more often": (BASELINE, evaluated(*range(5, 101, 5)), None),
+    "once, at the end": (BASELINE, evaluated(100), None),
+    "further": (BASELINE, evaluated(*TENTHS, 110, end=110), None),
+    "other lines of training": (
+        evaluated(*TENTHS, every=10, line=UNNAMED),
+        evaluated(*TENTHS, every=50, line=UNNAMED),
+        None,
+    ),
+    "steps from 0": (BASELINE, evaluated(*TENTHS[:-1], 99, end=99), False),
+    "twice the batch": (evaluated(*TENTHS, epoch=40), evaluated(25, 48, end=50, epoch=20), False),
+    "the best checkpoint": (evaluated() + "\nstep 100 val_loss 2", evaluated() + "\nstep 70 val_loss 2", False),
+    "a checkpoint, by the same line": (BASELINE, BASELINE + "\nstep 70 val_loss 2.5", False),
+    "the best and its step": (
+        f"{BASELINE}\nbest val_loss 2 at step 100",
+        f"{BASELINE}\nbest val_loss 2 at step 60",
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize(("baseline", "candidate", "is_early"), VALUES_AND_ENDS.values(), ids=VALUES_AND_ENDS)
+@pytest.mark.parametrize("seconds", [0.0, 300.0])
+def test_a_value_of_an_earlier_step_is_seen_though_the_run_went_on(
+    baseline: str, candidate: str, is_early: bool | None, seconds: float, tmp_path: Path
+) -> None:
+    ours, theirs = (result(tmp_path, text, seconds=seconds) for text in (candidate, baseline))
+    compared = run_end.compare(ours, [theirs] * 2, "val_loss")
+    if seconds and is_early and ours.place["step"] < 100:
+        is_early = False  # a budget of time
+    assert bool(compared.why) == bool(is_early), compared
+    assert is_early or bool(compared.remarks) == (is_early is False), compared
+    allowed = run_end.compare(ours, [theirs] * 2, "val_loss", may_be_shorter=True)
+    assert not allowed.why and bool(allowed.remarks) == (is_early is not None)
+
+
+def test_a_slower_run_with_a_budget_of_time_has_its_value_earlier(tmp_path: Path) -> None:
+    baseline = [result(tmp_path, evaluated(200, 400, end=end), seconds=300.0) for end in (404, 405)]
+    slower, moved = (result(tmp_path, evaluated(200, end=end), seconds=301.0) for end in (395, 405))
+    assert not (told := run_end.compare(slower, baseline, "val_loss")).why and "of step 200" in "".join(told.remarks)
+    assert run_end.compare(moved, baseline, "val_loss").why
+
+
+def test_a_value_of_an_earlier_row_is_seen(tmp_path: Path) -> None:
+    rows = [f'{{"step": {step}, "loss": 2.6, "val_loss": 2.5}}' for step in TENTHS]
+    skipped = [*rows[:7], *(row.replace(', "val_loss": 2.5', "") for row in rows[7:])]
+    whole, early = (result(tmp_path, "", JSON, "\n".join(each)) for each in (rows, skipped))
+    assert "val_loss is of step 70, and" in run_end.compare(early, [whole] * 2, "val_loss").why
+    assert run_end.compare(whole, [early] * 2, "val_loss") == run_end.ComparedEnd()
+    twice = result(tmp_path, steps(100, 1), JSON, "\n".join(rows[6:7] * 2))
+    assert "val_loss is of step 70, and" in run_end.compare(twice, [whole] * 2, "val_loss").why
+    array = result(tmp_path, "", JSON, f"[{', '.join(skipped)}]")
+    assert run_end.compare(array, [whole] * 2, "val_loss").why
+    logs = [steps(100, 10, "step {} loss 2") for _ in range(2)]
+    whole, fewer = (result(tmp_path, log, JSON, '{"val_loss": 2.5}\n' * n) for log, n in zip(logs, (10, 7)))
+    compared = run_end.compare(fewer, [whole] * 2, "val_loss")
+    assert not compared.why and "value 7 of val_loss" in "".join(compared.remarks)
+    assert run_end.compare(whole, [whole] * 2, "val_loss") == run_end.ComparedEnd()
+
+
+@pytest.mark.parametrize(
+    ("settings", "other", "value", "held_out"),
+    [
+        ({"pattern": r"val_loss (\S+)"}, r"test_loss (\S+)", "step {} val_loss 2.5", "step {} test_loss 2.5"),
+        (
+            {"json": "rows.jsonl:val_loss"},
+            "rows.jsonl:test_loss",
+            '{{"step": {}, "val_loss": 2.5}}',
+            '{{"step": {}, "test_loss": 2.5}}',
+        ),
+        ({"name": "val_loss"}, "", "step {}\nMETRIC val_loss=2.5", "step {}\nMETRIC test=2.5"),
+    ],
+    ids=["pattern", "json", "lines"],
+)
+def test_the_held_out_metric_has_a_last_value_of_its_own(
+    settings: dict[str, str], other: str, value: str, held_out: str, tmp_path: Path
+) -> None:
+    part = MetricPart(**settings, others={"test": other}, held_out="test")  # type: ignore[arg-type]
+
+    def run(*at: int) -> Result:
+        lines = [line.format(step) for step in TENTHS for line in (value, held_out)[: 1 + (step in at)]]
+        return result(tmp_path, "\n".join(lines), part, "\n".join(lines))
+
+    whole, early = run(*TENTHS), run(70)
+    assert not run_end.compare(early, [whole] * 2, "val_loss").why
+    assert "its last test is of step" in run_end.compare(early, [whole] * 2, "test", held_out=True).why
+    assert run_end.compare(whole, [whole] * 2, "test", held_out=True) == run_end.ComparedEnd()
+
+
+def test_a_value_before_what_was_left_out_is_told(tmp_path: Path) -> None:
+    (tmp_path / "log").write_text(evaluated(70))
+    end = run_end.read(LOSS, tmp_path / "log", tmp_path, begin=(tmp_path / "log").read_text().index("step 80"))
+    lost = Result(
+        run_id="", seed=1, outcome="finished", failed=[], place=end.place, interval=end.interval, last=end.last
+    )
+    assert "is not known" in "".join(run_end.compare(lost, [result(tmp_path, BASELINE)] * 2, "val_loss").remarks)
+
+
+KINDS = '{{"step": {}, "split": "{}", "note": "{}", "time": "2026-01-0{}", "val_loss": 2.5}}'
+
+
+def test_a_value_of_another_kind_of_rows_is_seen(tmp_path: Path) -> None:
+    def run(*kinds: str, note: str = "a") -> Result:
+        rows = [KINDS.format(at, kind, note if at > 8 else "b", at) for at in range(1, 10) for kind in kinds]
+        return result(tmp_path, "", JSON, "\n".join(rows))
+
+    both = [run("train", "val"), run("train", "val")]
+    assert "of split 'train', and" in run_end.compare(run("val", "train"), both, "val_loss").why
+    assert run_end.compare(run("train", "val"), both, "val_loss") == run_end.ComparedEnd()
+    assert run_end.compare(run("val"), both, "val_loss") == run_end.ComparedEnd()
+    assert run_end.compare(run("val", "train"), [run("val")] * 2, "val_loss").why
+    other = run_end.compare(run("test"), [run("val")] * 2, "val_loss")
+    assert not other.why and "of split 'test'" in "".join(other.remarks)
+    noted = run_end.compare(run("train", "val", note="b"), both, "val_loss")
+    assert not noted.why and "of note 'b'" in "".join(noted.remarks), "rows of several steps are of one kind"
 
 
 def test_a_setting_in_rows_of_a_file_is_no_place(tmp_path: Path) -> None:

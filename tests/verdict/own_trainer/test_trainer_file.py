@@ -66,6 +66,22 @@ def test_what_cannot_be_meant_is_refused_by_its_key(old: str, new: str, message:
     assert str(path) in str(raised.value)
 
 
+def test_a_metric_in_a_folder_is_refused_and_a_mark_at_the_begin_is_none(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    place = "json = 'out:val_loss'"
+    text = WHOLE.replace("pattern = '^val_bpb:\\s+(\\S+)'", place)
+    (tmp_path / "plumbline.toml").write_text(text, encoding="utf-8-sig")
+    with pytest.raises(PlumblineError, match=r"metric\.json: out is a folder; .* out/log\.jsonl:val_loss"):
+        trainer_file.load(tmp_path)
+    for metric in ("json = 'out/log.jsonl:val_loss'", f"{place[:11]}.json:val_loss'"):
+        (tmp_path / "plumbline.toml").write_text(text.replace(place, metric), encoding="utf-8-sig")
+        assert trainer_file.load(tmp_path).metric.called == "val_loss"
+    for metric, key in (("file = 'out'", "file"), ("json = 'a.json:b'\nothers = {acc = 'out:acc'}", "others.acc")):
+        (tmp_path / "plumbline.toml").write_text(text.replace(place, metric + "\npattern = '(x)'" * (key == "file")))
+        with pytest.raises(PlumblineError, match=rf"metric\.{key}: out is a folder; "):
+            trainer_file.load(tmp_path)
+
+
 def test_what_is_not_said_has_a_default(tmp_path: Path) -> None:
     (tmp_path / "plumbline.toml").write_text(WHOLE)
     file = trainer_file.load(tmp_path)

@@ -14,8 +14,9 @@ from pathlib import Path
 
 from plumbline.core.errors import PlumblineError
 from plumbline.verdict.own_trainer.metric import METRIC_LINE, backwards, read_row, read_whole_file
+from plumbline.verdict.own_trainer.requests import LastValue
 from plumbline.verdict.own_trainer.run_budget import ENVIRONMENT
-from plumbline.verdict.own_trainer.trainer_file import INJECT
+from plumbline.verdict.own_trainer.trainer_file import INJECT, MetricPart
 
 #: Names of metrics, the likeliest to decide first; a blank stands for a blank or an underline.
 KNOWN = (
@@ -52,7 +53,7 @@ _BESIDE = re.compile(rf"{QUALIFIER.pattern}|[A-Za-z]+[\s_/:-]+$", re.IGNORECASE)
 LINES, MOST = 2000, 2**20
 #: Lines by which another metric was printed later than one that is of an earlier step.
 EARLY = 10
-_NUMBER = r"[-+]?(?:\d[\d_]*\.?\d*(?:[eE][-+]?\d+)?|\.\d+|nan|inf(?:inity)?)"
+_NUMBER = r"[-+]?(?:\d[\d_]*\.?\d*(?:[eE][-+]?\d+)?(?:,\d[\d.,]*)?|\.\d+|nan|inf(?:inity)?)"
 _FRACTION = r"[-+]?(?:\d*\.\d+(?:[eE][-+]?\d+)?(?!\s?%)|nan|inf(?:inity)?)"
 
 
@@ -116,6 +117,22 @@ def describe_early(metric: SeenMetric, candidates: list[SeenMetric]) -> str:
         f"{last.name} was printed up to {last.row - metric.row} lines later: this is the value of an earlier step, or "
         f"of the untrained model; have the trainer print it at the end, or take --metric {last.name}"
     )
+
+
+def list_kinds_of_rows(part: MetricPart, last: LastValue) -> list[str]:
+    """State that a metric stands in rows of several kinds, of which the last counts, and what reads one kind alone."""
+    file, _, key = part.json.rpartition(":")
+    key = key.rpartition(".")[2] or part.called
+    where, instead = (f'file = "{file}" and ', " in place of json") if file else ("", "")
+    remarks = []
+    for name, texts in last.other_rows.items():
+        kind, others = last.row[name], ", ".join(map(repr, texts))
+        own, kinds = (rf'"{re.escape(each)}"\s*:\s*' for each in (key, name))
+        remarks.append(
+            f"{key} stands in rows of {name} {kind!r} and of {others}: the last of all counts; to read {kind!r} alone, "
+            f"""write {where}pattern = '^(?=.*{kinds}"{re.escape(kind)}").*{own}([^,}}]+)' under [metric]{instead}"""
+        )
+    return remarks
 
 
 def _rank(name: str) -> int:

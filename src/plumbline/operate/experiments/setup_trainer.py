@@ -182,6 +182,9 @@ def _write_file(options: argparse.Namespace, repository: Repository, folder: Fol
     log = Path(result.log)
     candidates = setup_guesses.metrics(log, copy)
     chosen = _choose_metric(candidates, options.metric, copy)
+    if chosen is not None and metric.number(chosen.text) is None:
+        reason = f"{chosen.name} is {chosen.text!r}, {metric.explain_no_number(chosen.text)}{_describe_line(chosen)}"
+        raise _describe_failure([reason, "nothing was written; or name another metric (--metric). "], log)
     if chosen is not None and not math.isfinite(metric.number(chosen.text) or 0.0):
         others = ", ".join(f"--metric {other.name}" for other in candidates if other is not chosen)
         choice = f"; or name another metric ({others})" if others else ""
@@ -249,8 +252,11 @@ def _keep_run(file: TrainerFile, folder: Folder, repository: Repository, result:
             f"{file.run.command}: the baseline diverged: with its last {file.metric.called}, {read.text}, or after it, "
             f"it printed {end.diverged}; nothing was written ({result.log} is its log)"
         )
+    for warning in setup_guesses.list_kinds_of_rows(file.metric, end.last):
+        tell(f"  mind: {warning}")
     read_of_log = {"value": read.value, "text": read.text, "others": read.others}
-    ended = {"outcome": "finished", "why": "", "signs": end.signs, "place": end.place, "interval": end.interval}
+    places = {"place": end.place, "interval": end.interval, "last": end.last}
+    ended = {"outcome": "finished", "why": "", "signs": end.signs, **places}
     first = first_values.read_first_values(file.metric, Path(result.log), copy)
     result_of_file = msgspec.structs.replace(result, run_id=run_id, printed_first=first, **read_of_log, **ended)
     atomic_write_json(folder.runs / f"{run_id}.result.json", msgspec.to_builtins(result_of_file))

@@ -167,7 +167,8 @@ def _refuse_spread_options(request: NumbersRequest, kind: str) -> None:
 
 
 def _enter(request: NumbersRequest, entries: Sequence[LedgerEntry], prepare: Callable[[Ledger], None]) -> None:
-    if request.ledger.resolve() in (request.path.resolve(), request.page.resolve()):
+    # Path.resolve raises at a link to itself, which opening it reports by its name.
+    if os.path.realpath(request.ledger) in map(os.path.realpath, (request.path, request.page)):
         raise PlumblineError(f"--ledger {request.ledger} is the file of numbers or the page; name a file of its own")
     ledgers.require_continued(request.ledger, request.page)
     with ledgers.append_provisionally(request.ledger, entries) as ledger:

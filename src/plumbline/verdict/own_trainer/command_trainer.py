@@ -214,7 +214,7 @@ class CommandTrainer:
         began = datetime.fromtimestamp(result.began, UTC).isoformat() if result.began else None
         written = None if result.written_outside is None else tuple(result.written_outside)
         files = {
-            "step": result.place.get("step"),
+            "step": result.last.place.get("step", result.place.get("step")),
             "rerun_value": None if rerun is None else rerun.value,
             "started": began,
             "read_outside": result.read_outside,
@@ -337,7 +337,8 @@ class CommandTrainer:
         if self.arms[arm].method == base:
             return run_end.tell_of_baseline(result)
         others = [other for other in self._results(base).values() if other.run_id != result.run_id]
-        return run_end.compare(result, others, called, may_be_shorter=self.file.run.fewer_steps)
+        shorter = self.file.run.fewer_steps
+        return run_end.compare(result, others, called, may_be_shorter=shorter, held_out=self.held_out)
 
     def _results(self, method: str) -> dict[int, Result]:
         """The finished runs of a method by their seeds: those of earlier tries, and those that were given."""

@@ -36,6 +36,8 @@ LONGEST, SECONDS = 16_384, 60.0
 TAIL = 2**18
 _BLOCK = 2**20
 _NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*(e[-+]?[0-9]+)?|\.[0-9]+(e[-+]?[0-9]+)?|nan|inf(inity)?)", re.IGNORECASE)
+#: A comma within a number, and the rest of a number that a match ends before.
+_COMMA, _REST = re.compile(r"\d,\d"), re.compile(r",\d[\d.,]*")
 #: A line that gives a metric by its name, whatever else is printed.
 METRIC_LINE = re.compile(r"^\s*METRIC\s+([\w./@-]+)\s*[=:]\s*(\S+)")
 #: Bytes of a log that are kept: of its begin, and of its end.
@@ -114,9 +116,7 @@ def read(
         return LoggedMetric(others=others)
     value = number(primary)
     if value is None:
-        raise PlumblineError(
-            f"{metric.called} is {primary[:60]!r}, which is no number; mend the [metric] of plumbline.toml"
-        )
+        raise PlumblineError(f"{metric.called} is {primary[:60]!r}, {explain_no_number(primary)}")
     return LoggedMetric(value=value, text=primary, others=others)
 
 
@@ -185,12 +185,21 @@ def _match_lines(patterns: dict[str, re.Pattern[str]], lines: Iterator[str]) -> 
     texts: dict[str, str] = {}
     for line in lines:
         for name in patterns.keys() - texts.keys():
-            every = patterns[name].findall(line)
-            if every and every[-1]:
-                texts[name] = every[-1]
+            every = list(patterns[name].finditer(line))
+            if every and every[-1][1]:
+                texts[name] = every[-1][1] + _find_rest(every[-1])
         if len(texts) == len(patterns):
             break
     return texts
+
+
+def _find_rest(match: re.Match[str]) -> str:
+    """What follows a whole number that ends at a comma before digits (`1` of `1,248.04`), which is a part of a number;
+    empty where the pattern, or the line before the match, says that commas separate numbers.
+    """
+    rest = _REST.match(match.string, match.end(1))
+    is_column = "," in match.re.pattern or match.string[: match.start(1)].endswith(",")
+    return rest[0] if rest and match[1].lstrip("+-").isdigit() and not is_column else ""
 
 
 def _read_metric_lines(lines: Iterator[str]) -> dict[str, str]:
@@ -254,6 +263,13 @@ def number(text: str) -> float | None:
     """Read a number as a log has it, which may stand in quotes and before a sign or two; None of anything else."""
     plain = text.lstrip("'\"").rstrip(",;%'\"}])")  # of a dict or an object that was printed, too
     return float(plain) if _NUMBER.fullmatch(plain) else None
+
+
+def explain_no_number(text: str) -> str:
+    """State of a text why it is not a number, and the remedy."""
+    if _COMMA.search(text):
+        return "which is written with a comma: have the trainer print it with a point, and without one for thousands"
+    return "which is no number; mend the [metric] of plumbline.toml"
 
 
 class _TooLongError(Exception):

@@ -77,6 +77,22 @@ class Request(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     schema: int = SCHEMA
 
 
+class LastValue(Struct, frozen=True):
+    """Where the last value of the metric stands among what a run printed or wrote.
+
+    Attributes:
+        place: its `epoch` and `step`, or else how many `values` there are, as far as is known.
+        is_late: whether it stands behind lines of later steps, as that of a checkpoint does.
+        row: the texts of its row of JSON, by key; `other_rows`: what other rows of the same step, which have a value
+            too, have there.
+    """
+
+    place: dict[str, float] = {}
+    is_late: bool = False
+    row: dict[str, str] = {}
+    other_rows: dict[str, list[str]] = {}
+
+
 class Result(Struct, frozen=True, kw_only=True):
     """How a run ended.
 
@@ -94,7 +110,7 @@ class Result(Struct, frozen=True, kw_only=True):
             is not known, as of what an older Plumbline made. `failed_beside`: those that count for nothing;
             `ended_at_once`: programs of it that seem to have ended well, by `os._exit(0)`.
         signs: of an end before its time, each as it was printed, by its kind.
-        place, interval: how far it came (`run_end.LogEnd`).
+        place, interval, last: how far it came (`run_end.LogEnd`); last_held_out: the same of the held-out metric.
         remarks: what else is to be reported of its end.
         printed_first: the first values that it printed (`first_values`); None of what an older Plumbline made, and of
             a run that is not finished.
@@ -135,6 +151,8 @@ class Result(Struct, frozen=True, kw_only=True):
     signs: dict[str, str] = {}
     place: dict[str, float] = {}
     interval: dict[str, float] = {}
+    last: LastValue = LastValue()
+    last_held_out: LastValue = LastValue()
     remarks: list[str] = []
     printed_first: list[str] | None = None
     began: float = 0.0

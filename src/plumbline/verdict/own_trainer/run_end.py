@@ -7,9 +7,6 @@ diverged (`loss: nan`). All else is a sign, and means something only where neith
 itself before that value, after which it went on, has one of its kind: a traceback by its exception, a nan with a name
 by that, any other nan by its line without the numbers. An inf counts for losses alone, as mixed precision makes
 gradients infinite now and then.
-
-The step or epoch reached is a number behind that name that grows over lines of one shape, or that stands in the only
-line with the metric: what is printed once in addition is a setting.
 """
 
 from __future__ import annotations
@@ -25,14 +22,22 @@ from msgspec import Struct
 
 from plumbline.core.errors import PlumblineError
 from plumbline.verdict.own_trainer import metric, process_ends
-from plumbline.verdict.own_trainer.requests import Result
+from plumbline.verdict.own_trainer.requests import LastValue, Result
+from plumbline.verdict.own_trainer.run_places import (
+    BEFORE,
+    BEST,
+    NUMBER,
+    Places,
+    describe_early_end,
+    describe_early_value,
+    describe_other_row,
+    remove_numbers,
+)
 from plumbline.verdict.own_trainer.trainer_file import MetricPart
 
 #: Seconds that the reading may take; lines before a value in which steps are looked for, and lines at the end of what
 #: was printed in which signs are, where the metric is in a file; and letters of a line that are reported.
 SECONDS, LINES, LAST, LETTERS = 10.0, 20_000, 200, 120
-#: Letters before a number that make its shape, and numbers of a line that are read.
-_BEFORE, _MOST = 60, 100
 _VALUE = r"(?<![\w./\\-])[-+]?(nans?(?:/infs?)?|inf(?:inity|/nan)?)(?![\w/\\]|[.-]\w)"
 _BARE = re.compile(_VALUE, re.IGNORECASE)
 #: Up to three words, and a value behind them: with a sign between, or after a loss.
@@ -45,8 +50,6 @@ _LOSS = re.compile(r"(?:loss(?![ _]?scal)|nll|ppl|perplexity|bpb|bpc|entropy)[^ 
 #: The names of the loss of training, and words of a log that may stand before a name.
 _TRAINING = re.compile(r"(?:train(?:ing)?[ _/.-]*)?loss(?:/train)?", re.IGNORECASE)
 _LEVEL = re.compile(r"^(?:(?:info|step|iter|iteration|epoch|batch) )+", re.IGNORECASE)
-#: What makes a value the start of a search for the best, or the best itself.
-_BEST = re.compile(r"(?<![a-z])(?:best|min|max|peak|record|lowest|highest|prev|init)", re.IGNORECASE)
 #: What says that there was none, or how many there were (a count behind a nan that is no value of a name itself), that
 #: there was one, in a name, and a sentence of the scale that mixed precision adapts.
 _DENIAL = re.compile(
@@ -65,31 +68,12 @@ _IS_NAN = re.compile(r"(?:is|has|loss)_?nan[\"']?\s?[:=]\s?[\"']?(?:true|yes)\b"
 _ANY = re.compile(rf"{_VALUE}|{_IS_NAN.pattern}", re.IGNORECASE)
 _SCALE = re.compile(r"\bloss[ _-]?scal|\bgrad(?:ient)?s?[ _-]?scal|\bscaler\b", re.IGNORECASE)
 _LIST = re.compile(r"\[([^\[\]]*)\]")
-_NUMBER = re.compile(r"[-+]?\d[\d.,]*(?:e[-+]?\d+)?", re.IGNORECASE)
 _NULL = re.compile(r"\"([\w./@-]*)\": null\b")
 #: A line that has a loss as a number.
 _HAS_LOSS = re.compile(r"(?<![A-Za-z])(?:loss|nll|ppl)[\"'`)\]]*\s*[:=|]*\s*[\"'`(\[]*[-+]?\.?\d", re.IGNORECASE)
 _TRACEBACK, _IGNORED = "Traceback (most recent call last)", "Exception ignored"
 #: What is said before, or in, a traceback of something beside the training.
 _BESIDE = re.compile(r"Exception in thread|atexit\._run_exitfuncs|multiprocessing/resource_tracker\.py")
-_UNIT = r"(?![.,]?\d)(?!\s*%|\s*(?:[mnuµ]?s|secs?|seconds?|mins?|minutes?|h|hours?|it/s|tok/s|[kMG]i?B)\b)"
-_IS = r"[\"']?\s?[:=#]?\s{0,20}[\"'\[(]?"
-_PLACE = {
-    name: re.compile(rf"(?<![\w/])(?<!/ )(?<!per )(?<!each ){form}{_UNIT}", re.IGNORECASE)
-    for name, form in {
-        "epoch": rf"epoch{_IS}(\d{{1,15}}(?:\.\d{{1,15}})?)",
-        "step": rf"_?(?:global[_ ]?)?(?:step|iter|iteration|update){_IS}(\d{{1,15}}(?:,\d{{3}}){{0,4}})",
-    }.items()
-}
-_NAMES_PLACE = re.compile(r"epoch|step|iter|update", re.IGNORECASE)
-#: Runs of the baseline that must end at one place before an earlier end is a failure: one alone proves nothing.
-LEAST = 2
-#: Runs that take as long as the baseline's, up to this part of that, have a budget of time: of runs of fewer seconds
-#: than that the start is too large a part to say so.
-_AS_LONG, _LONG_SECONDS = 0.03, 10.0
-#: The part of the way, at most, of which one line may be missing at the end, as where steps are counted from 0 or time
-#: is up; and the part of an epoch, as of 3 epochs of which the last batches are left out (2.98).
-_PART_OF_WAY, _PART_OF_EPOCH = 0.25, 0.5
 #: What is stated where there is nothing to compare a run's processes with.
 _UNKNOWN = (
     "whether the baseline's runs have that is not known, as an older Plumbline made them: plumbline setup-trainer "
@@ -106,6 +90,7 @@ class LogEnd(Struct, frozen=True):
         beside: what is reported and counts for nothing.
         place: the largest `epoch` and `step` that it reached, or else how many `values` there are, as far as is known.
         interval: by how much each of them grows from a line to the next, at most.
+        last: where its last value stands; last_held_out: that of the held-out metric.
         unread: whether all of this is not known, as reading it took too long.
     """
 
@@ -114,6 +99,8 @@ class LogEnd(Struct, frozen=True):
     beside: list[str] = []
     place: dict[str, float] = {}
     interval: dict[str, float] = {}
+    last: LastValue = LastValue()
+    last_held_out: LastValue = LastValue()
     unread: bool = False
 
 
@@ -122,10 +109,16 @@ def read(part: MetricPart, log: Path, folder: Path, *, begin: int = 0, end: int 
 
     `begin`: the byte of the log from which on all of it is there; `end`: the one behind what was printed.
     """
+    whole_end = _read_log(part, log, folder, begin, end)
+    held_out = _read_log(part.of_held_out, log, folder, begin, end).last if part.held_out else LastValue()
+    return msgspec.structs.replace(whole_end, last_held_out=held_out)
+
+
+def _read_log(part: MetricPart, log: Path, folder: Path, begin: int, end: int | None) -> LogEnd:
     printed = metric.backwards(log, begin=begin, end=end)
     try:
         with metric.alarm(SECONDS):
-            places = _Places()
+            places = Places()
             if not part.files:
                 signs = _read(part, printed, places, whole=not begin)
             else:
@@ -133,75 +126,15 @@ def read(part: MetricPart, log: Path, folder: Path, *, begin: int = 0, end: int 
                 rows = [json.dumps(row) for row in metric.read_whole_file(path)] if part.json else []
                 signs = _read(part, iter(rows) if rows else metric.backwards(path), places, whole=True)
                 signs = _join_end(signs, printed, places)
-            return places.add_reached(signs)
+            reached = places.choose_reached()
+            place = {name: counter.largest for name, counter in reached.items()} or places.count_values()
+            interval = {name: counter.interval for name, counter in reached.items()}
+            return msgspec.structs.replace(signs, place=place, interval=interval)
     except PlumblineError:  # it took too long
         return LogEnd(unread=True)
 
 
-def format_place(place: dict[str, float], called: str) -> str:
-    """State where a run's last value stands: ``step 500``; ``value 12 of val_loss``."""
-    if "values" in place:
-        return f"value {place['values']:g} of {called}"
-    return ", ".join(f"{name} {number:.10g}" for name, number in sorted(place.items()))
-
-
-class _Counter:
-    """The numbers behind a name in lines of one shape, the last first."""
-
-    def __init__(self) -> None:
-        self.largest = self.latest = self.interval = 0.0
-        self.lines = self.rises = self.falls = 0
-
-    def add(self, number: float) -> None:
-        rise = self.latest - number if self.lines else 0.0
-        self.lines, self.rises, self.falls = self.lines + 1, self.rises + (rise > 0), self.falls + (rise < 0)
-        self.largest, self.interval, self.latest = max(self.largest, number), max(self.interval, rise), number
-
-
-class _Places:
-    """The epochs and steps that lines name, and how many of them have a value of the metric."""
-
-    def __init__(self) -> None:
-        self._counters: dict[str, dict[str, _Counter]] = {name: {} for name in _PLACE}
-        self._of_metric: dict[str, _Counter] = {}
-        self.values = 0
-
-    def add(self, line: str, *, has_value: bool = False) -> None:
-        """Add a line that stands before those that were added."""
-        self.values += has_value
-        if not _NAMES_PLACE.search(line):
-            return
-        for name, pattern in _PLACE.items():
-            counters = self._counters[name]
-            for at, match in reversed(list(enumerate(islice(pattern.finditer(line), _MOST)))):
-                before = line[max(0, match.start() - 2 * _BEFORE) : match.start(1)]
-                shape = f"{_shape(before)[-_BEFORE:]}#{line[match.end() : match.end() + _BEFORE].strip() and ' '}"
-                counter = counters.setdefault(shape, _Counter())
-                counter.add(float(match[1].replace(",", "")))
-                if has_value and not at:
-                    self._of_metric.setdefault(name, counter)
-
-    def choose_reached(self) -> dict[str, _Counter]:
-        """Choose the counter of each name that came farthest."""
-        chosen = {}
-        for name, counters in self._counters.items():
-            growing = [counter for counter in counters.values() if counter.rises > 2 * counter.falls]
-            if not growing and name in self._of_metric and self._of_metric[name].lines == 1:
-                growing = [self._of_metric[name]]
-            if growing:
-                chosen[name] = max(growing, key=lambda counter: counter.largest)
-        return chosen
-
-    def add_reached(self, end: LogEnd) -> LogEnd:
-        """Add what was reached to a run's end."""
-        reached = self.choose_reached()
-        values = {"values": float(self.values)} if self.values else {}
-        place = {name: counter.largest for name, counter in reached.items()} or values
-        interval = {name: counter.interval for name, counter in reached.items()}
-        return msgspec.structs.replace(end, place=place, interval=interval)
-
-
-def _read(part: MetricPart, lines: Iterator[str], places: _Places, *, whole: bool) -> LogEnd:
+def _read(part: MetricPart, lines: Iterator[str], places: Places, *, whole: bool) -> LogEnd:
     """Read the lines that have the metric's values, the last first."""
     after: list[str] = []
     without_value = None
@@ -225,7 +158,7 @@ def _read(part: MetricPart, lines: Iterator[str], places: _Places, *, whole: boo
                 end.beside.append(f"{end.signs.pop(kind)}, as it did before its last {part.called}")
     if not whole:
         places.values = 0  # not all of them are there
-    elif not places.choose_reached():
+    elif not places.locate_value().place.keys() - {"values"}:
         places.values += sum(metric.has_value(part, line) for line in lines)
     if part.json:  # a number that was nan, as many programs write it
         for line in after[:-1]:
@@ -233,10 +166,10 @@ def _read(part: MetricPart, lines: Iterator[str], places: _Places, *, whole: boo
                 is_loss = _LOSS.search(name) or name == part.called or part.called.endswith(f".{name}")
                 if name not in nulls and is_loss:
                     end.signs.setdefault(f"null {name}", _shorten(line))
-    return end
+    return msgspec.structs.replace(end, last=places.locate_value())
 
 
-def _join_end(end: LogEnd, printed: Iterator[str], places: _Places) -> LogEnd:
+def _join_end(end: LogEnd, printed: Iterator[str], places: Places) -> LogEnd:
     """Add what was printed to what the metric's file says: from the last number of a loss on, or else the last line."""
     after = list(islice(printed, LAST))
     for line in chain(after, islice(printed, LINES)):
@@ -289,31 +222,26 @@ def _find_kinds(called: str, line: str) -> list[str]:
         is_loss, is_nan = bool(_LOSS.search(label)), value[2][:3].lower() == "nan"
         if value.re is _AFTER_WORDS and not is_loss:
             return value[0]
-        is_best = bool(_BEST.search(re.split(r"\d", line[max(0, value.start() - _BEFORE) : value.end(1)])[-1]))
+        is_best = bool(BEST.search(re.split(r"\d", line[max(0, value.start() - BEFORE) : value.end(1)])[-1]))
         is_metric = bool(called) and _normalize_name(label) == _normalize_name(called)
         if (is_metric or _TRAINING.fullmatch(label)) and not is_best:
             kinds.append("")
         elif is_nan or (is_loss and not is_best):
-            kinds.append(f"nan {_shape(label)}")
+            kinds.append(f"nan {remove_numbers(label)}")
         return " "
 
     line = _DENIAL.sub(" ", _LIST.sub(_join_values, " ".join(line.split())))
     line = _COUNT.sub(" ", _AFTER_WORDS.sub(name, _NAMED.sub(name, line)))
     has_nan = _IS_NAN.search(line) or any(value[1][:3].lower() == "nan" for value in _BARE.finditer(line))
     if has_nan and not _SCALE.search(line):
-        kinds.append(f"nan: {_shape(line)[:LETTERS]}")
+        kinds.append(f"nan: {remove_numbers(line)[:LETTERS]}")
     return kinds
 
 
 def _join_values(numbers: re.Match[str]) -> str:
     """A list of numbers as one: which of them is a nan differs from run to run."""
-    rest = _NUMBER.sub("", _BARE.sub("", numbers[1]))
+    rest = NUMBER.sub("", _BARE.sub("", numbers[1]))
     return "[nan]" if "nan" in numbers[1].lower() and not any(map(str.isalpha, rest)) else numbers[0]
-
-
-def _shape(line: str) -> str:
-    """A line, or a part of one, without its numbers."""
-    return _NUMBER.sub("#", " ".join(line.lower().split()))
 
 
 def _normalize_name(name: str) -> str:
@@ -331,11 +259,15 @@ class ComparedEnd(Struct, frozen=True):
     remarks: list[str] = []
 
 
-def compare(result: Result, others: Collection[Result], called: str, *, may_be_shorter: bool = False) -> ComparedEnd:
+def compare(
+    result: Result, others: Collection[Result], called: str, *, may_be_shorter: bool = False, held_out: bool = False
+) -> ComparedEnd:
     """Compare a finished run with finished runs of the baseline (`others`, without itself); `called` is the metric.
 
-    `may_be_shorter`: an end at an earlier step is reported and is not a failure.
+    `may_be_shorter`: an end at an earlier step is reported and is not a failure; `held_out`: the metric is that.
     """
+    if held_out:
+        result, *others = (msgspec.structs.replace(run, last=run.last_held_out) for run in (result, *others))
     remarks, whys = list(result.remarks), []
     remarks += process_ends.describe_new_exits(result.ended_at_once, [other.ended_at_once for other in others])
     complete = [other for other in others if other.failed is not None]
@@ -352,9 +284,13 @@ def compare(result: Result, others: Collection[Result], called: str, *, may_be_s
             remarks.append(f"{text}, as runs of the baseline do")
         else:
             whys.append(f"{text}, and {has}")
-    if early := _describe_early_end(result, others, called):
-        text, of_all = early
-        (whys if of_all and not may_be_shorter else remarks).append(text)
+    for describe in (describe_early_end, describe_early_value):
+        if early := describe(result, others, called):
+            text, of_all = early
+            (whys if of_all and not may_be_shorter else remarks).append(text)
+    if other_row := describe_other_row(result, others, called):
+        text, is_sure = other_row
+        (whys if is_sure else remarks).append(text)
     return ComparedEnd(why="; ".join(dict.fromkeys(whys)), remarks=list(dict.fromkeys(remarks)))
 
 
@@ -363,38 +299,3 @@ def tell_of_baseline(result: Result) -> ComparedEnd:
     failed = [process_ends.describe_failed_processes(result.failed)] if result.failed else []
     signs = [f"at its end it printed {sign}" for sign in result.signs.values()]
     return ComparedEnd(remarks=[*result.remarks, *failed, *signs])
-
-
-def _describe_early_end(result: Result, others: Collection[Result], called: str) -> tuple[str, bool] | None:
-    """State that a run ended before all runs of the baseline, and whether that is sure; None if it did not.
-
-    The epoch counts before the step, as larger batches make fewer steps. An end is sure where the baseline's runs end
-    at one place, which the run cannot have reached behind the last of its own lines.
-    """
-    ended = f"it ended at {format_place(result.place, called)}"
-    seconds = [other.seconds for other in others]  # those with a budget of time take as long as the baseline's do
-    as_long = (1 - _AS_LONG) * min(seconds, default=0) <= result.seconds <= (1 + _AS_LONG) * max(seconds, default=0)
-    sure = len(others) >= LEAST and not (as_long and min(seconds) >= _LONG_SECONDS)
-    alike = [other for other in others if other.place.keys() & result.place.keys()]
-    if not alike and result.place and any(other.place for other in others):
-        other = next(other for other in others if other.place)
-        return f"{ended}, and those of the baseline at {format_place(other.place, called)}", False
-    for name in ("epoch", "step", "values"):
-        theirs = sorted((other for other in alike if name in other.place), key=lambda other: other.place[name])
-        if name not in result.place or not theirs:
-            continue
-        first, last = theirs[0], theirs[-1]
-        missing = first.place[name] - result.place[name]
-        if missing <= 0:
-            sure = sure and name != "epoch"
-            continue
-        interval = max(result.interval.get(name, 0.0), _PART_OF_EPOCH if name == "epoch" else 0.0)
-        within = missing < interval or missing == interval <= _PART_OF_WAY * first.place[name]
-        at_one_place = first.place[name] == last.place[name] and len(theirs) == len(others)
-        of_first, of_last = (format_place(other.place, called) for other in (first, last))
-        if sure and at_one_place and name != "values" and not within:
-            remedy = "where a change is to train fewer steps, write fewer_steps = true under [run] of plumbline.toml"
-            return f"it was not finished: {ended}, and all runs of the baseline at {of_first} ({remedy})", True
-        until = f" to {of_last}" if of_last != of_first else ""
-        return f"{ended}, and those of the baseline at {of_first}{until}", False
-    return None

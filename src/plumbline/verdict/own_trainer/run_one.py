@@ -171,7 +171,8 @@ class _Run:
         if not os.path.isdir(request.folder):
             raise _NotOfTheArm(f"its copy is gone ({request.folder})")
         for stale in request.metric.files:  # what the commit has of them is not of this run
-            Path(request.folder, stale).unlink(missing_ok=True)
+            if not (path := Path(request.folder, stale)).is_dir():
+                path.unlink(missing_ok=True)
         self.before = watched_files.scan(request.shared)
         self.began = time.time()
         own, copy = Path(request.result).parent.parent, Path(request.copy)
@@ -305,6 +306,8 @@ class _Run:
             signs=self.end.signs,
             place=self.end.place,
             interval=self.end.interval,
+            last=self.end.last,
+            last_held_out=self.end.last_held_out,
             remarks=[*self.remarks, *beside],
             printed_first=self.first,
             began=self.began,

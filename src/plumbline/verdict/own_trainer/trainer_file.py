@@ -105,6 +105,13 @@ class MetricPart(Struct, frozen=True, forbid_unknown_fields=True):
         names = re.findall(r"[A-Za-z][A-Za-z0-9_/.-]*", self.json.rpartition(":")[2] or _strip_pattern(self.pattern))
         return names[-1] if names else "metric"
 
+    @property
+    def of_held_out(self) -> MetricPart:
+        """The further metric that `held_out` names, read as the primary one is."""
+        key = "json" if self.json else "pattern"
+        place = {key: self.others[self.held_out]} if self.json or self.pattern else {}
+        return structs.replace(self, name=self.held_out, held_out="", **place)
+
 
 class DecidePart(Struct, frozen=True, forbid_unknown_fields=True):
     """What decides, as the options of `plumbline try` of the same names do for once.
@@ -180,7 +187,7 @@ def load(folder: Path) -> TrainerFile:
     """
     path = folder.absolute() / NAME
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")  # some editors begin UTF-8 with a mark
         check_keys(text)
         content = tomllib.loads(text)
     except FileNotFoundError:
@@ -213,6 +220,14 @@ def parse(content: dict[str, object], path: Path) -> TrainerFile:
     _check_run(file.run, path)
     _check_metric(file.metric, path)
     for name in file.metric.files:
+        if (file.folder / name).is_dir():
+            keys = {"file": file.metric.file, "json": file.metric.json}
+            keys |= {f"others.{other}": text for other, text in file.metric.others.items()}
+            key, place = next(item for item in keys.items() if item[1] == name or item[1].startswith(f"{name}:"))
+            raise PlumblineError(
+                f"{path}: metric.{key}: {name} is a folder; name the file in it, such as "
+                f"{name}/log.jsonl{place.removeprefix(name)}"
+            )
         if shared := [folder for folder in file.run.share if Path(name).is_relative_to(folder)]:
             raise PlumblineError(
                 f"{path}: metric: {name} lies in {shared[0]}, which run.share gives to all runs, so that each would "

@@ -1,0 +1,265 @@
+"""Reads at which step or epoch a run ended and where its last value stands, and compares both with the baseline's runs.
+
+The step or epoch reached is a number behind that name that grows over lines of one shape, or that stands in the only
+line with the metric: what is printed once in addition is a setting. That of the last value stands in its own line, or
+else is the number that such lines have next, as they go on behind it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping
+from itertools import islice
+
+from plumbline.verdict.own_trainer import metric
+from plumbline.verdict.own_trainer.requests import LastValue, Result
+
+#: Letters before a number that make its shape, and numbers of a line that are read.
+BEFORE, _MOST = 60, 100
+#: What makes a value the start of a search for the best, or the best itself.
+BEST = re.compile(r"(?<![a-z])(?:best|min|max|peak|record|lowest|highest|prev|init)", re.IGNORECASE)
+NUMBER = re.compile(r"[-+]?\d[\d.,]*(?:e[-+]?\d+)?", re.IGNORECASE)
+_UNIT = r"(?![.,]?\d)(?!\s*%|\s*(?:[mnuµ]?s|secs?|seconds?|mins?|minutes?|h|hours?|it/s|tok/s|[kMG]i?B)\b)"
+_IS = r"[\"']?\s?[:=#]?\s{0,20}[\"'\[(]?"
+_PLACE = {
+    name: re.compile(rf"(?<![\w/])(?<!/ )(?<!per )(?<!each ){form}{_UNIT}", re.IGNORECASE)
+    for name, form in {
+        "epoch": rf"epoch{_IS}(\d{{1,15}}(?:\.\d{{1,15}})?)",
+        "step": rf"_?(?:global[_ ]?)?(?:step|iter|iteration|update){_IS}(\d{{1,15}}(?:,\d{{3}}){{0,4}})",
+    }.items()
+}
+_NAMES_PLACE = re.compile(r"epoch|step|iter|update", re.IGNORECASE)
+#: Texts of a row that are kept, and letters of each.
+_TEXTS, _LETTERS = 20, 60
+#: Runs of the baseline that must end at one place before an earlier end is a failure: one alone proves nothing.
+LEAST = 2
+#: Runs that take as long as the baseline's, up to this part of that, have a budget of time: of runs of fewer seconds
+#: than that the start is too large a part to say so.
+_AS_LONG, _LONG_SECONDS = 0.03, 10.0
+#: The part of the way, at most, of which one line may be missing at the end, as where steps are counted from 0 or time
+#: is up; and the part of an epoch, as of 3 epochs of which the last batches are left out (2.98).
+_PART_OF_WAY, _PART_OF_EPOCH = 0.25, 0.5
+
+
+def format_place(place: Mapping[str, float], called: str) -> str:
+    """State where a run's last value stands: ``step 500``; ``value 12 of val_loss``."""
+    if "values" in place:
+        return f"value {place['values']:g} of {called}"
+    return ", ".join(f"{name} {number:.10g}" for name, number in sorted(place.items()))
+
+
+def remove_numbers(line: str) -> str:
+    """A line, or a part of one, without its numbers: its shape."""
+    return NUMBER.sub("#", " ".join(line.lower().split()))
+
+
+class Counter:
+    """The numbers behind a name in lines of one shape, the last first.
+
+    Attributes:
+        largest, interval: of all lines, and from a line to the next.
+        behind: the number of the first line behind the run's last value; None without such a line.
+        until: the largest up to the line of that value; None without one.
+    """
+
+    def __init__(self) -> None:
+        self.largest = self.latest = self.interval = 0.0
+        self.lines = self.rises = self.falls = 0
+        self.behind: float | None = None
+        self.until: float | None = None
+
+    @property
+    def grows(self) -> bool:
+        """Whether it counts what a run goes through, which may begin again now and then."""
+        return self.rises > 2 * self.falls
+
+    def add(self, number: float, *, is_behind: bool) -> None:
+        """Add the number of a line that stands before those that were added; `is_behind` the run's last value."""
+        rise = self.latest - number if self.lines else 0.0
+        self.lines, self.rises, self.falls = self.lines + 1, self.rises + (rise > 0), self.falls + (rise < 0)
+        self.largest, self.interval, self.latest = max(self.largest, number), max(self.interval, rise), number
+        if is_behind:
+            self.behind = number
+        else:
+            self.until = max(number, self.until or 0.0)
+
+
+class Places:
+    """The epochs and steps that lines name, and how many of them have a value of the metric."""
+
+    def __init__(self) -> None:
+        self._counters: dict[str, dict[str, Counter]] = {name: {} for name in _PLACE}
+        self._of_metric: dict[str, Counter] = {}
+        self._of_value: dict[str, float] = {}
+        self._rows: list[tuple[tuple[str, ...], dict[str, str]]] = []
+        self._has_value = False
+        self.values = 0
+
+    def add(self, line: str, *, has_value: bool = False) -> None:
+        """Add a line that stands before those that were added."""
+        is_last = has_value and not self._has_value
+        self._has_value |= has_value
+        self.values += has_value
+        if has_value and line.lstrip().startswith("{"):
+            self._add_row(line)
+        if not _NAMES_PLACE.search(line):
+            return
+        for name, pattern in _PLACE.items():
+            counters = self._counters[name]
+            for at, match in reversed(list(enumerate(islice(pattern.finditer(line), _MOST)))):
+                before = line[max(0, match.start() - 2 * BEFORE) : match.start(1)]
+                shape = f"{remove_numbers(before)[-BEFORE:]}#{line[match.end() : match.end() + BEFORE].strip() and ' '}"
+                counter, number = counters.setdefault(shape, Counter()), float(match[1].replace(",", ""))
+                counter.add(number, is_behind=not self._has_value)
+                if has_value and not at:
+                    self._of_metric.setdefault(name, counter)
+                    if is_last and not BEST.search(line[: match.start()]):
+                        self._of_value[name] = number
+
+    def _add_row(self, line: str) -> None:
+        row = metric.read_row(line)
+        texts = {key: text for key, text in row.items() if isinstance(text, str)} if isinstance(row, dict) else {}
+        named = {key: text[:_LETTERS] for key, text in texts.items() if metric.number(text) is None}
+        matches = (pattern.search(line) for pattern in _PLACE.values())
+        self._rows.append((tuple(match[0] for match in matches if match), dict(islice(named.items(), _TEXTS))))
+
+    def choose_reached(self) -> dict[str, Counter]:
+        """Choose the counter of each name that came farthest."""
+        chosen = {}
+        for name, counters in self._counters.items():
+            growing = [counter for counter in counters.values() if counter.grows]
+            if not growing and name in self._of_metric and self._of_metric[name].lines == 1:
+                growing = [self._of_metric[name]]
+            if growing:
+                chosen[name] = max(growing, key=lambda counter: counter.largest)
+        return chosen
+
+    def locate_value(self) -> LastValue:
+        """Where the last value stands, by the lines that were added."""
+        place, is_late = {}, False
+        for name, counters in self._counters.items() if self._has_value else ():
+            growing = [counter for counter in counters.values() if counter.grows]
+            own, number = self._of_metric.get(name), self._of_value.get(name)
+            one_step = own is not None and not own.rises + own.falls and (own.lines == 1 or self._rows)
+            if own is not None and number is not None and (own.grows or one_step):
+                place[name] = number
+                is_late |= any(number < (counter.until or 0.0) for counter in ([own] if own.grows else growing))
+            elif growing:  # the value is of this number, or of one before it
+                place[name] = max(each.largest if each.behind is None else each.behind for each in growing)
+        at, row = self._rows[0] if self._rows else ((), {})
+        pairs = ((key, texts[key]) for key in row for where, texts in self._rows if where == at != () and key in texts)
+        others: dict[str, list[str]] = {}
+        for key, text in dict.fromkeys(pairs):
+            if text != row[key]:
+                others.setdefault(key, []).append(text)
+        return LastValue(place=place or self.count_values(), is_late=is_late, row=row, other_rows=others)
+
+    def count_values(self) -> dict[str, float]:
+        """How many values there are, as a place; empty if that is not known."""
+        return {"values": float(self.values)} if self.values else {}
+
+
+def describe_early_end(result: Result, others: Collection[Result], called: str) -> tuple[str, bool] | None:
+    """State that a run ended before all runs of the baseline, and whether that is sure; None if it did not.
+
+    The epoch counts before the step, as larger batches make fewer steps. An end is sure where the baseline's runs end
+    at one place, which the run cannot have reached behind the last of its own lines.
+    """
+    ended = f"it ended at {format_place(result.place, called)}"
+    sure = len(others) >= LEAST and not _took_as_long(result, others)
+    alike = [other for other in others if other.place.keys() & result.place.keys()]
+    if not alike and result.place and any(other.place for other in others):
+        other = next(other for other in others if other.place)
+        return f"{ended}, and those of the baseline at {format_place(other.place, called)}", False
+    for name in ("epoch", "step", "values"):
+        theirs = sorted((other for other in alike if name in other.place), key=lambda other: other.place[name])
+        if name not in result.place or not theirs:
+            continue
+        first, last = theirs[0], theirs[-1]
+        missing = first.place[name] - result.place[name]
+        if missing <= 0:
+            sure = sure and name != "epoch"
+            continue
+        interval = max(result.interval.get(name, 0.0), _PART_OF_EPOCH if name == "epoch" else 0.0)
+        within = missing < interval or missing == interval <= _PART_OF_WAY * first.place[name]
+        at_one_place = first.place[name] == last.place[name] and len(theirs) == len(others)
+        of_first, of_last = (format_place(other.place, called) for other in (first, last))
+        if sure and at_one_place and name != "values" and not within:
+            remedy = "where a change is to train fewer steps, write fewer_steps = true under [run] of plumbline.toml"
+            return f"it was not finished: {ended}, and all runs of the baseline at {of_first} ({remedy})", True
+        until = f" to {of_last}" if of_last != of_first else ""
+        return f"{ended}, and those of the baseline at {of_first}{until}", False
+    return None
+
+
+def describe_early_value(result: Result, others: Collection[Result], called: str) -> tuple[str, bool] | None:
+    """State that the last value of a run is of an earlier place than those of all runs of the baseline, though the run
+    went on, and whether that is sure; None if it is not.
+
+    It is not sure of a run that ended early as well, where that has a reason or little is missing, nor of a value that
+    stands behind lines of later steps, as that of the best checkpoint does.
+    """
+    same_epochs = False
+    alike = [other for other in others if other.last.place.keys() & result.last.place.keys()]
+    for name in ("epoch", "step", "values"):
+        theirs = [other for other in alike if name in other.last.place]
+        number = result.last.place.get(name)
+        if number is None or not theirs:
+            continue
+        first, last = (choose(theirs, key=_read_place(name)) for choose in (min, max))
+        missing = first.last.place[name] - number
+        if missing <= 0 or number >= result.place.get(name, number + 1):  # the end itself is compared elsewhere
+            same_epochs |= name == "epoch" and missing <= 0
+            continue
+        of_run, of_first, of_last = (
+            format_place({name: each.last.place[name]}, called) for each in (result, first, last)
+        )
+        is_sure = len(theirs) == len(others) >= LEAST and of_first == of_last and not result.last.is_late
+        if result.place.get(name, 0.0) < min(other.place.get(name, 0.0) for other in theirs):
+            has_reason = same_epochs or _took_as_long(result, others)
+            is_sure = is_sure and not has_reason and missing > _PART_OF_WAY * first.last.place[name]
+        if is_sure and name != "values":
+            remedy = (
+                f"have it state {called} at its end; where an earlier one is meant, write fewer_steps = true under "
+                "[run] of plumbline.toml"
+            )
+            of_all = f"those of all runs of the baseline of {of_first} ({remedy})"
+            return f"it was not finished: its last {called} is of {of_run}, and {of_all}", True
+        until = f" to {of_last}" if of_last != of_first else ""
+        return f"its last {called} is of {of_run}, and those of the baseline of {of_first}{until}", False
+    if alike or not result.place or not any(other.last.place for other in others):
+        return None
+    other = next(other for other in others if other.last.place)
+    of_run = format_place(result.last.place, called) or "a step that is not known, as too much is printed behind it"
+    return (
+        f"its last {called} is of {of_run}, and those of the baseline of {format_place(other.last.place, called)}",
+        False,
+    )
+
+
+def describe_other_row(result: Result, others: Collection[Result], called: str) -> tuple[str, bool] | None:
+    """State that the last value of a run stands in a row of another kind than those of all runs of the baseline, by a
+    text beside it, and whether that is sure: where a run has rows of both kinds at one step; None if it does not.
+    """
+    for key, text in result.last.row.items():
+        texts = {other.last.row.get(key, "") for other in others}
+        if len(texts) != 1 or (theirs := min(texts)) in ("", text):
+            continue
+        sentence = f"its last {called} stands in a row of {key} {text!r}, and those of the baseline of {key} {theirs!r}"
+        if theirs in result.last.other_rows.get(key, ()) or any(text in o.last.other_rows.get(key, ()) for o in others):
+            return f"{sentence}: it is another measure (file and pattern under [metric] name the kind of rows)", True
+        if text.isalpha() and theirs.isalpha():  # neither a date nor a commit
+            return sentence, False
+    return None
+
+
+def _read_place(name: str) -> Callable[[Result], float]:
+    return lambda result: result.last.place[name]
+
+
+def _took_as_long(result: Result, others: Collection[Result]) -> bool:
+    """Whether a run took the time of the baseline's, as those with a budget of time do."""
+    seconds = [other.seconds for other in others]
+    shortest, longest = min(seconds, default=0.0), max(seconds, default=0.0)
+    as_long = (1 - _AS_LONG) * shortest <= result.seconds <= (1 + _AS_LONG) * longest
+    return as_long and shortest >= _LONG_SECONDS
