@@ -15,7 +15,14 @@ from plumbline.audit.paper.latex.source_files import Source, read_source
 from plumbline.audit.paper.latex.table_cells import ReadCell
 from plumbline.audit.paper.latex.tabulars import CELLS, ReadTable, find_tables
 from plumbline.audit.paper.latex.tokens import read_tokens
-from plumbline.audit.paper.paper_source import SOURCES, PaperSource, Passage, TableSource, UnreadTable
+from plumbline.audit.paper.paper_source import (
+    SOURCES,
+    PaperSource,
+    Passage,
+    TableSource,
+    UnreadTable,
+    read_paper_source,
+)
 from plumbline.audit.paper.paper_table import CELLS as ALL_CELLS
 from plumbline.audit.paper.paper_table import COLUMNS, ROWS, TABLES
 from plumbline.audit.paper.printed_cell import mark_text, read_cell
@@ -68,17 +75,39 @@ def write_tables(path: Path, folder: Path) -> None:
     if not texts:
         why = f" (not read: {'; '.join(paper_source.not_read[:3])})" if paper_source.not_read else ""
         raise UsageError(f"--from {path}: there is no table that could be read in it{why}; type the tables as CSV")
-    for name, text in texts.items():
-        there = folder / f"{name}.csv"
-        if there.is_file() and there.read_text(encoding="utf-8", errors="replace") != text:
-            raise UsageError(
-                f"{there}: is there already and reads otherwise than {path}; leave --from out to audit it as it is, or "
-                "name an empty folder"
-            )
+    stale = _find_stale(path, folder, texts)
     make_folder(folder)
+    for there in stale:
+        there.unlink()
     for name, text in texts.items():
         atomic_write_text(folder / f"{name}.csv", text)
     atomic_write_json(folder / SOURCES, msgspec.to_builtins(paper_source, str_keys=True))
+
+
+def _find_stale(path: Path, folder: Path, texts: dict[str, str]) -> list[Path]:
+    """The CSVs of the folder that were read from this paper before, and which it does not have any more.
+
+    Raises:
+        UsageError: one that would be lost was edited, or is not of this paper.
+    """
+    try:
+        former = read_paper_source(folder)
+    except UsageError:  # it is written anew
+        former = PaperSource()
+    stale = []
+    for there in sorted(folder.glob("*.csv")):
+        name, text = there.stem, there.read_text(encoding="utf-8", errors="replace") if there.is_file() else ""
+        kept = former.tables.get(name)
+        if not there.is_file() or text == texts.get(name) or (kept is None and name not in texts):
+            continue
+        if former.paper != path.name or kept is None or kept.sha256 != sha256_text(text):
+            differs = f"is there already and reads otherwise than {path}" if name in texts else f"is no table of {path}"
+            raise UsageError(
+                f"{there}: {differs}, and another hand or paper wrote it; leave --from out to audit it as it is, move "
+                "it away, or name an empty folder"
+            )
+        stale.append(there)
+    return stale
 
 
 def _keep_lines(paper_source: PaperSource, source: Source) -> None:
