@@ -148,6 +148,47 @@ def test_a_file_is_input_from_the_folder_of_its_own_file_too(tmp_path: Path) -> 
     assert source.tables["tabular1"].where == "parts/tables/near.tex:1"
 
 
+HIDDEN = f"\\begin{{table}}{SMALL.replace('1.5', '7.5')}\\end{{table}}"
+SHOWN = f"\\begin{{table}}{SMALL}\\end{{table}}"
+
+
+@pytest.mark.parametrize(
+    "paper",
+    [
+        "\\if0\n%s\\fi%s",
+        "\\if01 %s\\else%s\\fi",
+        "\\if00 %.0s\\fi%s",
+        "\\def\\draft{0}\\if\\draft1 %s\\else\\ifx\\a\\b\\fi%s\\fi",
+        "\\iffalse\\ifx\\a\\b\\else\\fi%s\\else%s\\fi",
+        "\\newif\\iflong \\iflong %s\\else %s\\fi",
+        "\\newif\\iflong \\longtrue\\longfalse \\iflong %s\\fi%s",
+        "\\newif\\ifshort \\shorttrue \\ifshort\\else\\ifthenelse{a}{b}{c}%s\\fi%s",
+        "\\let\\iflong=\\iffalse \\newcommand{\\onlylong}[1]{\\iflong #1\\fi}\\onlylong{%s}%s",
+        "\\newif\\ifa \\atrue\\ifa\\iftrue\\else%s\\fi\\else x\\fi%s",
+    ],
+)
+def test_what_cannot_be_printed_is_left_out(tmp_path: Path, paper: str) -> None:
+    tables, source = read(tmp_path, paper % (HIDDEN, SHOWN))
+    assert tables == {"table1": [["A", "B"], ["x", "1.5"]]} and source.unread == []
+
+
+@pytest.mark.parametrize(
+    ("paper", "condition"),
+    [
+        ("\\ifdraft %s\\fi%s", "\\ifdraft"),
+        ("\\newif\\iflong {\\longtrue}\\iflong %s\\fi%s", "\\iflong"),
+        ("\\newif\\iflong \\ifx\\a\\b\\longtrue\\fi\\iflong %s\\fi%s", "\\iflong"),
+        ("\\ifx\\a\\b %s\\fi%s", "\\ifx"),
+        ("\\iftoggle{long}{%s}{}%s", "\\iftoggle"),
+        ("\\if0\\a %s\\fi%s", "\\if"),
+    ],
+)
+def test_a_condition_that_is_not_decided_is_named(tmp_path: Path, paper: str, condition: str) -> None:
+    tables, source = read(tmp_path, paper % (HIDDEN, SHOWN))
+    assert [rows[1] for rows in tables.values()] == [["x", "1.5"]]
+    assert source.tables_there == 2 and f"{condition}, paper.tex:1)" in source.unread[0].why
+
+
 @pytest.mark.parametrize(
     ("content", "reason"),
     [

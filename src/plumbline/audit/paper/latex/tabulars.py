@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
 
-from plumbline.audit.paper.latex.conditions import OpenCondition, settle_conditions
+from plumbline.audit.paper.latex.conditions import OpenCondition, find_undecided, settle_conditions
 from plumbline.audit.paper.latex.environments import COMMANDS, FLOATS, Environment, find_environments
 from plumbline.audit.paper.latex.running_text import Sections
 from plumbline.audit.paper.latex.source_files import Source
@@ -75,9 +76,16 @@ def find_tables(tokens: list[Token], source: Source, sections: Sections) -> tupl
     that has no tabular that could be read."""
     environments, tables, unread = find_environments(tokens), [], []
     section, following, end, work, floats = "", 0, 0, 0, set()
+    undecided = find_undecided(tokens)
+    begins = [begin for begin, _ in undecided]
 
     def refuse(each: Environment, why: str) -> None:
         unread.append(UnreadTable(source.lines[tokens[each.begin].line].where, each.name, why))
+
+    def find_condition(each: Environment) -> str:
+        """Why it is not known whether an environment is printed; empty: it is."""
+        begin, end = undecided[bisect(begins, each.begin) - 1] if bisect(begins, each.begin) else (0, 0)
+        return _say_condition("stands in", tokens[begin], source) if each.begin < end else ""
 
     for place, each in enumerate(environments):
         while sections[following][0] < each.begin:
@@ -87,6 +95,10 @@ def find_tables(tokens: list[Token], source: Source, sections: Sections) -> tupl
         floats.add(each.number)
         if each.name in _OTHER or each.end is None:
             refuse(each, "it does not end" if each.end is None else "this kind of table is not known")
+            continue
+        if condition := find_condition(each):
+            refuse(each, condition)
+            end = each.end
             continue
         work += each.end - each.begin
         if work < 2 * TOKENS and _holds_tables(tokens, environments, place):
@@ -101,8 +113,12 @@ def find_tables(tokens: list[Token], source: Source, sections: Sections) -> tupl
         if each.name in FLOATS and each.number not in floats:
             floats.add(each.number)
             others = _find_others(environments, place)
-            refuse(each, f"it has no tabular, but {', '.join(others[:5]) or 'what no file of the paper has'}")
+            refuse(each, find_condition(each) or f"it has no tabular, but {', '.join(others[:5]) or 'what no file of the paper has'}")
     return tables, unread
+
+
+def _say_condition(verb: str, token: Token, source: Source) -> str:
+    return f"it {verb} a condition (\\{token.text}, {source.lines[token.line].where}), which is not evaluated"
 
 
 def _find_others(environments: Sequence[Environment], place: int) -> list[str]:
@@ -132,8 +148,7 @@ def _read_table(tokens: list[Token], name: str, where: str, source: Source) -> R
     try:
         tokens = settle_conditions(tokens)
     except OpenCondition as error:
-        token = error.args[0]
-        table.problem = f"it has a condition (\\{token.text}, {source.lines[token.line].where}), which is not evaluated"
+        table.problem = _say_condition("has", error.args[0], source)
         return table
     spec, place = _read_format(tokens, name)
     uncertain, table.spread = find_columns(spec)

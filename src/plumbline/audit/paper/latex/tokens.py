@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from plumbline.audit.paper.latex.branches import Branches, Stack
 from plumbline.audit.paper.latex.source_files import Source
 
 #: Most tokens of a paper after its macros are replaced, how deep they nest, and tokens of one macro.
@@ -33,6 +34,8 @@ _DEFINES = (
     "DeclareMathOperator",
     "DeclareMathOperator*",
 )
+#: Definitions that are kept as they are, and how many arguments they have after what they define.
+_KEPT = {"newcolumntype": 1, "newenvironment": 2, "newenvironment*": 2, "renewenvironment": 2}
 
 
 class Token(NamedTuple):
@@ -66,8 +69,6 @@ def read_tokens(source: Source) -> list[Token]:
         if len(tokens) > TOKENS:
             source.not_read.append(f"{line.where}: the paper is longer than {TOKENS} tokens; the rest is not read")
             break
-    if any("\\iffalse" in line.text for line in source.lines):
-        tokens = _without_false(tokens)
     return _expand_macros(tokens, source)
 
 
@@ -134,30 +135,20 @@ def read_name(tokens: list[Token], place: int) -> tuple[str, int]:
     return "".join(token.text for token in inner), begin + after
 
 
-def _without_false(tokens: list[Token]) -> list[Token]:
-    """Leave out what stands between \\iffalse and its \\fi."""
-    remaining, place = [], 0
-    while place < len(tokens):
-        if tokens[place][:2] == ("command", "iffalse"):
-            depth = 1
-            while depth and place + 1 < len(tokens):
-                place += 1
-                if tokens[place].kind == "command":
-                    name = tokens[place].text
-                    depth += (name.startswith("if") and name not in ("iff",)) - (name == "fi")
-        else:
-            remaining.append(tokens[place])
-        place += 1
-    return remaining
-
-
 def _expand_macros(tokens: list[Token], source: Source) -> list[Token]:
     macros: dict[str, _Macro] = {}
     out: list[Token] = []
     refused: set[str] = set()
     # Each entry: tokens that are still to be read, the place in them, and how deep they came from macros.
-    stack: list[list] = [[tokens, 0]]  # type: ignore[type-arg]
+    stack: Stack = [[tokens, 0]]
     work = 0
+    branches = Branches()
+
+    def character(token: Token) -> str | None:
+        """The sign that a token, or the macro it calls, is."""
+        body = macros[token.text].body if token.kind == "command" and token.text in macros else (token,)
+        return body[0].text if len(body) == 1 and body[0].kind != "command" and body[0].text != "#" else None
+
     while stack:
         current, place = stack[-1]
         while place < len(current) and current[place][0] != "command" and len(out) <= TOKENS:
@@ -176,6 +167,14 @@ def _expand_macros(tokens: list[Token], source: Source) -> list[Token]:
             break
         if token.text in _DEFINES:
             stack[-1][1] = _define(current, place, macros)
+        elif token.text in _KEPT:
+            _, end = group(current, place + 1)
+            _, end = option(current, end)
+            _, end = option(current, end)
+            for _ in range(_KEPT[token.text]):
+                _, end = group(current, end)
+            out += current[place:end]
+            stack[-1][1] = end
         elif token.text in macros and token.text not in refused:
             macro = macros[token.text]
             if len(stack) > DEPTH:
@@ -191,7 +190,7 @@ def _expand_macros(tokens: list[Token], source: Source) -> list[Token]:
                 continue
             stack[-1][1] = end
             stack.append([_fill_macro(macro, arguments, token.line), 0])
-        else:
+        elif not branches.follow(stack, out, character):
             out.append(token)
             stack[-1][1] = place + 1
     return out
