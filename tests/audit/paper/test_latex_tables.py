@@ -19,6 +19,7 @@ SMALL = "\\begin{tabular}{lr} A & B \\\\ \\hline x & 1.5 \\\\ \\end{tabular}\n"
 
 def read(folder: Path, text: str) -> tuple[dict[str, list[list[str]]], PaperSource]:
     """Rows of each table that is read, without empty lines; and what is kept of the source."""
+    folder.mkdir(exist_ok=True)
     (folder / "paper.tex").write_text(text, encoding="utf-8")
     write_tables(folder / "paper.tex", folder / "out")
     tables = {}
@@ -49,6 +50,18 @@ PARTED = "x & 1.0 & 0.1 & 2.0 \\\\ y & 3.0 & 0.2 & 4.0 \\\\"
          + "\\end{tabular}", JOINED),
         ("\\begin{tabular}{lrrr} Model & A & & B \\\\ \\hline x & 1.0 & $\\pm$ 0.1 & 2.0 \\\\ y & 3.0 & $\\pm$0.2 & 4.0"
          "\\end{tabular}", JOINED),
+        ("\\newcolumntype{P}{@{$\\pm$}r}\\begin{tabular}{lrPr} Model & \\multicolumn{2}{c}{A} & B \\\\ \\hline " + PARTED
+         + "\\end{tabular}", JOINED),
+        ("\\newcolumntype{H}{>{\\setbox0=\\hbox\\bgroup}c<{\\egroup}@{}}\\begin{tabular}{lHrHr} Model & x & "
+         "\\multicolumn{3}{c}{Acc} \\\\ & x & A & x & B \\\\ \\hline x & 8 & 1.0 & 9 & 2.0 \\\\ y & \\multicolumn{2}{c}{3.0} & "
+         "9 & 4.0 \\\\ \\end{tabular}", [["Model", "Acc / A", "Acc / B"], *ACC[1:]]),
+        ("\\newcolumntype{H}{>{\\iffalse}c<{\\fi}@{}}\\newcolumntype{U}{>{\\begin{lrbox}{\\z}}c<{\\end{lrbox}"
+         "\\usebox{\\z}}}\\begin{tabular}{lUU*{2}{H}} Model & A & B & x & x \\\\ \\hline x & 1.0 & 2.0 & 8 & 9 \\\\ "
+         "y & 3.0 & 4.0 \\\\ \\end{tabular}", [["Model", "A", "B"], *ACC[1:]]),
+        ("\\newcolumntype{d}{r@{.}l}\\begin{tabular}{lr@{.}ld D..{2.1}} M & \\multicolumn{2}{c}{A} & "
+         "\\multicolumn{2}{c}{B} & C \\\\ \\hline x & $-$1&0 & \\textbf{2}&\\textbf{5}$^*$ & 3.5 \\\\ y & \\textbf{0}&25 & "
+         "\\multicolumn{2}{c}{--} & 4.5 \\\\ \\end{tabular}",
+         [["M", "A", "B", "C"], ["x", "-1.0", "**2.5***", "3.5"], ["y", "0.25", "–", "4.5"]]),
         ("\\begin{tabular}{lrr} Model & A & B \\\\ \\hline \\multirow{-1}{*}{x} & \\down{0.3} & \\up{1} \\\\ "
          "y & \\dn{2} & $\\sim$3 \\\\ \\end{tabular}",
          [["Model", "A", "B"], ["x", "↓0.3", "↑1"], ["y", "↓2", "~3"]]),
@@ -66,7 +79,8 @@ PARTED = "x & 1.0 & 0.1 & 2.0 \\\\ y & 3.0 & 0.2 & 4.0 \\\\"
         ("\\begin{tabular}{lr} M & A \\\\ \\hline $\\alpha\\le 1$ & 3~\\si{\\giga\\byte} \\\\ \\end{tabular}",
          [["M", "A"], ["α≤1", "3 GB"]]),
     ],
-    ids=["NiceTabular", "tblr", "tabu", "tabularx", "± in the format", "± in a column", "directions", "upwards",
+    ids=["NiceTabular", "tblr", "tabu", "tabularx", "± in the format", "± in a column", "± in a type", "hidden", "hidden otherwise", "decimals",
+          "directions", "upwards",
          "units", "conditions", "boxes", "signs"],
 )  # fmt: skip
 def test_a_kind_of_table(tmp_path: Path, table: str, rows: list[list[str]]) -> None:
@@ -179,7 +193,6 @@ def test_what_cannot_be_printed_is_left_out(tmp_path: Path, paper: str) -> None:
         ("\\newif\\iflong {\\longtrue}\\iflong %s\\fi%s", "\\iflong"),
         ("\\newif\\iflong \\ifx\\a\\b\\longtrue\\fi\\iflong %s\\fi%s", "\\iflong"),
         ("\\ifx\\a\\b %s\\fi%s", "\\ifx"),
-        ("\\iftoggle{long}{%s}{}%s", "\\iftoggle"),
         ("\\if0\\a %s\\fi%s", "\\if"),
     ],
 )
@@ -187,6 +200,8 @@ def test_a_condition_that_is_not_decided_is_named(tmp_path: Path, paper: str, co
     tables, source = read(tmp_path, paper % (HIDDEN, SHOWN))
     assert [rows[1] for rows in tables.values()] == [["x", "1.5"]]
     assert source.tables_there == 2 and f"{condition}, paper.tex:1)" in source.unread[0].why
+    tables, source = read(tmp_path / "styles", f"\\iftoggle{{long}}{{{HIDDEN}}}{{}}{SHOWN}")
+    assert len(tables) == 2 and "\\iftoggle, paper.tex:1)" in source.not_read[0], "a style's: read, and named"
 
 
 @pytest.mark.parametrize(

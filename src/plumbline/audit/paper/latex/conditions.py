@@ -48,7 +48,7 @@ def settle_conditions(tokens: Sequence[Token], depth: int = 0) -> list[Token]:
 
 
 def find_undecided(tokens: Sequence[Token]) -> list[tuple[int, int]]:
-    """Begin and end of each condition that is left in a paper, without those inside of others, in their order."""
+    """Places of the first and last token of each condition that is left, without those inside of others, in order."""
     ranges, begun, work = [], list[int](), 0
     for place in [place for place, token in enumerate(tokens) if token.kind == "command"]:
         if tokens[place].text == "fi" and begun:
@@ -61,7 +61,7 @@ def find_undecided(tokens: Sequence[Token]) -> list[tuple[int, int]]:
                 if (brace := after_space(tokens, end)) < len(tokens) and tokens[brace][:2] == ("sign", "{"):
                     _, end = group(tokens, end)
             work += end - place
-            ranges.append((place, end))
+            ranges.append((place, end - 1))
     outer: list[tuple[int, int]] = []
     for begin, end in sorted(ranges):
         if not outer or begin > outer[-1][1]:
