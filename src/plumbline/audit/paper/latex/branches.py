@@ -116,8 +116,8 @@ class Branches:
         """Skip to the \\else or \\fi that ends a branch, and return which; macros in it are not replaced."""
         depth = 0
         while stack:
-            tokens, place = stack[-1]
-            for place in range(place, len(tokens)):
+            tokens, begin = stack[-1]
+            for place in range(begin, len(tokens)):
                 kind, text, _ = tokens[place]
                 if kind != "command":
                     continue

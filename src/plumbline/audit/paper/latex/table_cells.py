@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from plumbline.audit.paper.latex.cell_text import CellText, cell_text
+from plumbline.audit.paper.latex.cell_text import CellText, cell_text, skip_options
 from plumbline.audit.paper.latex.tokens import Token, after_space, group, option, read_name
 
 #: Most columns of a table.
@@ -116,7 +116,7 @@ def read_cell(tokens: list[Token], where: str, uncertain: bool) -> ReadCell:
         if kind in ("cellcolor", "rowcolor"):
             _, place = option(tokens, place + 1)
             _, place = group(tokens, place)
-            tokens = tokens[place:]
+            tokens = tokens[skip_options(tokens, place) :]
         elif kind == "centering":
             tokens = tokens[place + 1 :]
         elif kind in ("SetCell", "Block"):

@@ -8,11 +8,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
 
+from plumbline.audit.paper.latex.cell_text import skip_options
 from plumbline.audit.paper.latex.conditions import OpenCondition, find_undecided, settle_conditions
 from plumbline.audit.paper.latex.environments import COMMANDS, FLOATS, Environment, find_environments
 from plumbline.audit.paper.latex.running_text import Sections
 from plumbline.audit.paper.latex.source_files import Source
-from plumbline.audit.paper.latex.table_cells import COLUMNS, Columns, ReadCell, find_columns, read_cell, read_types, write_format
+from plumbline.audit.paper.latex.table_cells import (
+    COLUMNS,
+    Columns,
+    ReadCell,
+    find_columns,
+    read_cell,
+    read_types,
+    write_format,
+)
 from plumbline.audit.paper.latex.tokens import NAME, TOKENS, Token, after_space, group, option
 from plumbline.audit.paper.paper_source import UnreadTable
 
@@ -36,6 +45,8 @@ RULES = {
     "RowStyle": 1, "SetRow": 1, "SetHline": 1, "SetHlines": 1, "SetVline": 1, "SetVlines": 1, "SetColumn": 1,
     "dashedline": 0, "taburulecolor": 1, "firsthline": 0, "lasthline": 0,
 }  # fmt: skip
+#: Those of them that are none, or may stand anywhere.
+_SPACING = frozenset(("noindent", "noalign", "addlinespace", "rowfont", "arrayrulecolor", "rowcolor"))
 #: Rules that part groups of rows, or the head from the body.
 PARTING = (
     "midrule", "hline", "Xhline", "specialrule", "hdashline", "toprule", "bottomrule", "thickhline", "hhline", "hlineB",
@@ -90,6 +101,11 @@ def find_tables(tokens: list[Token], source: Source, sections: Sections) -> tupl
     for place, each in enumerate(environments):
         while sections[following][0] < each.begin:
             section, following = sections[following][1], following + 1
+        if each.begin >= end and each.name not in ENVIRONMENTS and each.name not in _OTHER and each.end is not None:
+            work += each.end - each.begin
+            if not each.number and work < 2 * TOKENS and _looks_like_table(tokens[each.inner : each.end]):
+                refuse(each, "this kind of table is not known")
+            continue
         if each.begin < end or (each.name not in ENVIRONMENTS and each.name not in _OTHER):
             continue
         floats.add(each.number)
@@ -121,6 +137,17 @@ def find_tables(tokens: list[Token], source: Source, sections: Sections) -> tupl
             others = _find_others(environments, place)
             refuse(each, f"it has no tabular, but {', '.join(others[:5]) or 'what no file of the paper has'}")
     return tables, unread
+
+
+def _looks_like_table(tokens: Sequence[Token]) -> bool:
+    """Whether an environment has cells, a rule and digits of its own: a matrix has no rule."""
+    commands = {token.text for token in tokens if token.kind == "command"}
+    return (
+        not {"begin", "includegraphics"} & commands
+        and any(map(_is_rule, commands - _SPACING))
+        and any(token[:2] == ("sign", "&") for token in tokens)
+        and any(any(map(str.isdigit, token.text)) for token in tokens)
+    )
 
 
 def _say_condition(verb: str, token: Token, source: Source) -> str:
@@ -169,7 +196,11 @@ def _read_table(tokens: list[Token], name: str, where: str, source: Source, type
 
     def end_cell(line: int) -> None:
         first = next((token.line for token in cell if token.kind != "space"), line)
-        row.append(read_cell(list(cell), source.lines[first].where, sum(other.columns for other in row) in table.columns.uncertain))
+        row.append(
+            read_cell(
+                list(cell), source.lines[first].where, sum(other.columns for other in row) in table.columns.uncertain
+            )
+        )
         cell.clear()
         if name in _FILLED and not row[-1].content.text and row[-1].columns == 1:
             over = next((n for n in range(2, len(row) + 1) if row[-n].content.text or row[-n].columns > 1), 0)
@@ -288,4 +319,4 @@ def _skip_rule(tokens: list[Token], place: int, name: str) -> int:
         if place < len(tokens) and tokens[place].text == "" and tokens[place].kind == "text":
             place += 1
         _, place = group(tokens, place)
-    return place
+    return skip_options(tokens, place) if RULES.get(name, 0) else place

@@ -34,8 +34,8 @@ _DEFINES = (
     "DeclareMathOperator",
     "DeclareMathOperator*",
 )
-#: Definitions that are kept as they are, and how many arguments they have after what they define.
-_KEPT = {"newcolumntype": 1, "newenvironment": 2, "newenvironment*": 2, "renewenvironment": 2}
+#: Beginnings of the names of environments that an environment of the paper's own is replaced by.
+_TABLES = ("tabular", "longtable", "tabu", "tblr", "NiceTabular", "xltabular", "supertabular", "table", "longtblr")
 
 
 class Token(NamedTuple):
@@ -137,6 +137,7 @@ def read_name(tokens: list[Token], place: int) -> tuple[str, int]:
 
 def _expand_macros(tokens: list[Token], source: Source) -> list[Token]:
     macros: dict[str, _Macro] = {}
+    environments: dict[str, tuple[_Macro, _Macro]] = {}
     out: list[Token] = []
     refused: set[str] = set()
     # Each entry: tokens that are still to be read, the place in them, and how deep they came from macros.
@@ -167,14 +168,22 @@ def _expand_macros(tokens: list[Token], source: Source) -> list[Token]:
             break
         if token.text in _DEFINES:
             stack[-1][1] = _define(current, place, macros)
-        elif token.text in _KEPT:
+        elif token.text == "newcolumntype":  # a condition in it is one of the column's cells
             _, end = group(current, place + 1)
             _, end = option(current, end)
-            _, end = option(current, end)
-            for _ in range(_KEPT[token.text]):
-                _, end = group(current, end)
+            _, end = group(current, end)
             out += current[place:end]
             stack[-1][1] = end
+        elif token.text in ("newenvironment", "newenvironment*", "renewenvironment"):
+            stack[-1][1] = _define_environment(current, place, environments)
+        elif token.text in ("begin", "end") and (ends := environments.get(read_name(current, place + 1)[0])):
+            macro, end = ends[token.text == "end"], read_name(current, place + 1)[1]
+            arguments, end = _read_arguments(current, end, macro)
+            stack[-1][1] = end
+            if len(stack) > DEPTH:
+                refused.add(token.text)
+            else:
+                stack.append([_fill_macro(macro, arguments, token.line), 0])
         elif token.text in macros and token.text not in refused:
             macro = macros[token.text]
             if len(stack) > DEPTH:
@@ -219,6 +228,22 @@ def _define(tokens: list[Token], place: int, macros: dict[str, _Macro]) -> int:
     body, place = group(tokens, place)
     if simple and len(name) == 1 and name[0].kind == "command" and len(body) <= BODY and takes <= 9:
         macros[name[0].text] = _Macro(takes, default, tuple(body))
+    return place
+
+
+def _define_environment(tokens: list[Token], place: int, environments: dict[str, tuple[_Macro, _Macro]]) -> int:
+    """Keep an environment in which a table begins, and return where its definition ends."""
+    name, place = read_name(tokens, place + 1)
+    count, place = option(tokens, place)
+    written = "".join(token.text for token in count or ())
+    default, place = option(tokens, place)
+    begin, place = group(tokens, place)
+    end, place = group(tokens, place)
+    tables = [read_name(begin, n + 1)[0] for n, token in enumerate(begin[:BODY]) if token[:2] == ("command", "begin")]
+    if len(begin) + len(end) <= BODY and len(written) <= 1 and any(table.startswith(_TABLES) for table in tables):
+        takes = int(written) if written.isdigit() else 0
+        first = None if default is None else tuple(default)
+        environments[name] = _Macro(takes, first, tuple(begin)), _Macro(0, None, tuple(end))
     return place
 
 
