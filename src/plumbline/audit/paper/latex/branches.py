@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Sequence
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from plumbline.audit.paper.latex.tokens import Token
+from plumbline.audit.paper.latex.token import Token
 
 #: Conditions of TeX that a brace may follow; others that one follows take their branches in braces, and have no \\fi.
 _BEFORE_BRACES = frozenset(("iftrue", "iffalse", "ifmmode", "ifhmode", "ifvmode", "ifinner"))

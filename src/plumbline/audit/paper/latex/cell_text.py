@@ -11,7 +11,8 @@ from typing import NamedTuple
 from pylatexenc.latex2text import get_default_latex_context_db
 from pylatexenc.macrospec import LatexContextDb
 
-from plumbline.audit.paper.latex.tokens import Token, group, option
+from plumbline.audit.paper.latex.token import Token
+from plumbline.audit.paper.latex.tokens import group, option
 from plumbline.audit.paper.printed_cell import read_cell
 
 #: Deepest nesting of groups in a cell.

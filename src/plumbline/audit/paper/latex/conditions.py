@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from plumbline.audit.paper.latex.branches import begins_condition
 from plumbline.audit.paper.latex.cell_text import plain_text
-from plumbline.audit.paper.latex.tokens import Token, after_space, group
+from plumbline.audit.paper.latex.token import Token
+from plumbline.audit.paper.latex.tokens import after_space, group
 
 #: Most conditions within each other.
 DEPTH = 12

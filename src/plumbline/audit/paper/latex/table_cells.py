@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from plumbline.audit.paper.latex.cell_text import CellText, cell_text, skip_options
-from plumbline.audit.paper.latex.tokens import Token, after_space, group, option, read_name
+from plumbline.audit.paper.latex.token import Token
+from plumbline.audit.paper.latex.tokens import after_space, group, option, read_name
 
 #: Most columns of a table.
 COLUMNS = 200

@@ -22,7 +22,8 @@ from plumbline.audit.paper.latex.table_cells import (
     read_types,
     write_format,
 )
-from plumbline.audit.paper.latex.tokens import NAME, TOKENS, Token, after_space, group, option
+from plumbline.audit.paper.latex.token import Token
+from plumbline.audit.paper.latex.tokens import NAME, TOKENS, after_space, group, option
 from plumbline.audit.paper.paper_source import UnreadTable
 
 #: Environments of tables, and how many arguments stand before their rows; the last of them names the columns.

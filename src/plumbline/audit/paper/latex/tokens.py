@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from plumbline.audit.paper.latex.branches import Branches, Stack
 from plumbline.audit.paper.latex.source_files import Source
+from plumbline.audit.paper.latex.token import Token
 
 #: Most tokens of a paper after its macros are replaced, how deep they nest, and tokens of one macro.
 TOKENS, DEPTH, BODY = 600_000, 20, 2_000
@@ -36,14 +36,6 @@ _DEFINES = (
 )
 #: Beginnings of the names of environments that an environment of the paper's own is replaced by.
 _TABLES = ("tabular", "longtable", "tabu", "tblr", "NiceTabular", "xltabular", "supertabular", "table", "longtblr")
-
-
-class Token(NamedTuple):
-    """A token: "command" (without its backslash), "sign", "text" or "space"; and the number of its line."""
-
-    kind: str
-    text: str
-    line: int
 
 
 @dataclass(frozen=True, slots=True)
