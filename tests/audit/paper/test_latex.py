@@ -90,6 +90,30 @@ def test_an_edited_csv_keeps_no_source_of_cells(tmp_path: Path) -> None:
         write_tables(tmp_path / "paper.tex", tmp_path / "out")
 
 
+def test_a_table_that_the_paper_has_no_more_is_not_read_again(tmp_path: Path) -> None:
+    one, two = (f"\\begin{{table}}{SMALL.replace('1.0', number)}\\end{{table}}" for number in ("1.0", "7.0"))
+    paper, out = tmp_path / "paper.tex", tmp_path / "out"
+
+    def write(text: str, path: Path = paper) -> list[str]:
+        path.write_text(text)
+        write_tables(path, out)
+        return [table.cells["x"]["B"].text for table in read_tables(out)]
+
+    assert write(one + two) == ["1.0", "7.0"] and write(one) == ["1.0"]
+    assert write(one + two) == ["1.0", "7.0"] and write(two) == ["7.0"], "the second is now the first"
+    assert write(one + two) == ["1.0", "7.0"]
+    edited = (out / "table2.csv").read_text().replace("7.0", "8.0")
+    (out / "table2.csv").write_text(edited)
+    (out / "typed.csv").write_text("name,B\nx,9\n")
+    with pytest.raises(UsageError, match=r"table2\.csv.*leave --from out"):
+        write(one)
+    assert (out / "table2.csv").read_text() == edited
+    (out / "table2.csv").unlink()
+    assert write(one) == ["1.0", "9"], "what somebody typed stays"
+    with pytest.raises(UsageError, match="empty folder"):
+        write(two, tmp_path / "other.tex")
+
+
 BODY = "OQA & 94.8 & 1 \\\\ HK & 96.3 & 2 \\\\ DIC & 95.5 & 3 \\\\"
 HEAD = "Data & Acc & n \\\\"
 AGAIN = "\\multicolumn{3}{c}{continued} \\\\ " + HEAD

@@ -19,6 +19,7 @@ SMALL = "\\begin{tabular}{lr} A & B \\\\ \\hline x & 1.5 \\\\ \\end{tabular}\n"
 
 def read(folder: Path, text: str) -> tuple[dict[str, list[list[str]]], PaperSource]:
     """Rows of each table that is read, without empty lines; and what is kept of the source."""
+    folder.mkdir(exist_ok=True)
     (folder / "paper.tex").write_text(text, encoding="utf-8")
     write_tables(folder / "paper.tex", folder / "out")
     tables = {}
@@ -49,6 +50,18 @@ PARTED = "x & 1.0 & 0.1 & 2.0 \\\\ y & 3.0 & 0.2 & 4.0 \\\\"
          + "\\end{tabular}", JOINED),
         ("\\begin{tabular}{lrrr} Model & A & & B \\\\ \\hline x & 1.0 & $\\pm$ 0.1 & 2.0 \\\\ y & 3.0 & $\\pm$0.2 & 4.0"
          "\\end{tabular}", JOINED),
+        ("\\newcolumntype{P}{@{$\\pm$}r}\\begin{tabular}{lrPr} Model & \\multicolumn{2}{c}{A} & B \\\\ "
+         "\\hline " + PARTED + "\\end{tabular}", JOINED),
+        ("\\newcolumntype{H}{>{\\setbox0=\\hbox\\bgroup}c<{\\egroup}@{}}\\begin{tabular}{lHrHr} Model & x & "
+         "\\multicolumn{3}{c}{Acc} \\\\ & x & A & x & B \\\\ \\hline x & 8 & 1.0 & 9 & 2.0 \\\\ y & "
+         "\\multicolumn{2}{c}{3.0} & 9 & 4.0 \\\\ \\end{tabular}", [["Model", "Acc / A", "Acc / B"], *ACC[1:]]),
+        ("\\newcolumntype{H}{>{\\iffalse}c<{\\fi}@{}}\\newcolumntype{U}{>{\\begin{lrbox}{\\z}}c<{\\end{lrbox}"
+         "\\usebox{\\z}}}\\begin{tabular}{lUU*{2}{H}} Model & A & B & x & x \\\\ \\hline x & 1.0 & 2.0 & 8 & 9 \\\\ "
+         "y & 3.0 & 4.0 \\\\ \\end{tabular}", [["Model", "A", "B"], *ACC[1:]]),
+        ("\\newcolumntype{d}{r@{.}l}\\begin{tabular}{lr@{.}ld D..{2.1}} M & \\multicolumn{2}{c}{A} & "
+         "\\multicolumn{2}{c}{B} & C \\\\ \\hline x & $-$1&0 & \\textbf{2}&\\textbf{5}$^*$ & 3.5 \\\\ y & "
+         "\\textbf{0}&25 & \\multicolumn{2}{c}{--} & 4.5 \\\\ \\end{tabular}",
+         [["M", "A", "B", "C"], ["x", "-1.0", "**2.5***", "3.5"], ["y", "0.25", "–", "4.5"]]),
         ("\\begin{tabular}{lrr} Model & A & B \\\\ \\hline \\multirow{-1}{*}{x} & \\down{0.3} & \\up{1} \\\\ "
          "y & \\dn{2} & $\\sim$3 \\\\ \\end{tabular}",
          [["Model", "A", "B"], ["x", "↓0.3", "↑1"], ["y", "↓2", "~3"]]),
@@ -63,11 +76,20 @@ PARTED = "x & 1.0 & 0.1 & 2.0 \\\\ y & 3.0 & 0.2 & 4.0 \\\\"
         ("\\resizebox{\\linewidth}{!}{\\begin{tabular}{lr} \\makecell{Mo\\\\del} & A \\\\ \\hline \\hl{x} & "
          "\\cellcolor[HTML]{aa}{1.5} \\\\ % y & 2 \\\\\n \\enquote{z} & \\unheard{3} \\\\ \\end{tabular}}",
          [["Mo del", "A"], ["x", "1.5"], ["z", "\\unheard3"]]),
+        ("\\def\\sym#1{\\ifmmode^{#1}\\else\\(^{#1}\\)\\fi}\\begin{tabular}{lrr} \\(N\\) & A & B \\\\ \\hline x & "
+         "\\(-61.2\\) & 0.1\\sym{**} \\\\ y & 53.3\\sd{0.2} & 4.5\\unheard{0.2} \\\\ \\end{tabular}",
+         [["N", "A", "B"], ["x", "-61.2", "0.1**"], ["y", "53.3 ± 0.2", "4.5\\unheard0.2"]]),
+        ("\\begin{tabular}{lr} M & A \\\\ \\cdashline{1-2}[.4pt/1pt] x & 1 \\\\ \\rowcolor[gray]{.9}[0pt][0pt] y & 2 "
+         "\\\\\\cdashline{1-2}[1pt/1pt] z & 3 \\end{tabular}", [["M", "A"], ["x", "1"], ["y", "2"], ["z", "3"]]),
+        ("\\newenvironment{mytab}[1]{\\small\\begin{tabular}{l#1}}{\\end{tabular}}\\begin{mytab}{r} M & A \\\\ \\hline "
+         "x & 1 \\\\ \\end{mytab}", [["M", "A"], ["x", "1"]]),
         ("\\begin{tabular}{lr} M & A \\\\ \\hline $\\alpha\\le 1$ & 3~\\si{\\giga\\byte} \\\\ \\end{tabular}",
          [["M", "A"], ["α≤1", "3 GB"]]),
     ],
-    ids=["NiceTabular", "tblr", "tabu", "tabularx", "± in the format", "± in a column", "directions", "upwards",
-         "units", "conditions", "boxes", "signs"],
+    ids=["NiceTabular", "tblr", "tabu", "tabularx", "± in the format", "± in a column", "± in a type", "hidden",
+         "hidden otherwise", "decimals", "directions", "upwards",
+         "units", "conditions", "boxes", "inline math", "lengths of rules", "own environment",
+         "signs"],
 )  # fmt: skip
 def test_a_kind_of_table(tmp_path: Path, table: str, rows: list[list[str]]) -> None:
     tables, source = read(tmp_path, f"\\begin{{table}}{table}\\end{{table}}")
@@ -121,12 +143,19 @@ def test_what_is_not_read_is_counted_with_its_place_and_reason(tmp_path: Path) -
         ("table", "\\begin{table}\\includegraphics{a}\\end{table}", "a picture"),
         ("table", "\\begin{table}\\tablemacro\\end{table}", "no tabular"),
         ("table", "\\begin{table}\\begin{mytable} a & 1 \\end{mytable}\\end{table}", "\\begin{mytable}"),
+        ("array", "$$\\begin{array}{lr} a & b \\\\ \\hline x & 1 \\\\ \\end{array}$$", "not known"),
+        (
+            "ruled",
+            "\\begin{center}\\begin{ruled}{lr} a & b \\\\ \\midrule x & 1 \\\\ \\end{ruled}\\end{center}",
+            "not known",
+        ),
         ("csvreader", "\\csvreader{a.csv}{}{}", "not known"),
         ("tabular", "\\begin{tabular}{ll} a & b \\\\ \\ifdraft x & 1 \\\\ \\fi y & 2 \\\\ \\end{tabular}", "\\ifdraft"),
         ("tabular", "\\begin{tabular}{ll} a & b \\\\ c & 7/10 wins \\\\ d & 8/10 wins \\\\ \\end{tabular}", "in full"),
         ("tabular", "\\begin{tabular}{ll} a & 1", "does not end"),
     ]
-    words = "\\begin{tabular}{ll} a & b \\\\ c & words alone \\\\ \\end{tabular}\n"
+    words = "\\begin{array}{cc} 1 & 2 \\\\ 3 & 4 \\end{array}"
+    words += "\\begin{tabular}{ll} a & b \\\\ c & words alone \\\\ \\end{tabular}\n"
     text = SMALL + words + "".join(f"{table}\n" for _, table, _ in unread)
     tables, source = read(tmp_path, text)
     assert len(tables) == 1 and source.tables_there == 1 + len(unread), "words alone are read, and nothing to compare"
@@ -148,11 +177,55 @@ def test_a_file_is_input_from_the_folder_of_its_own_file_too(tmp_path: Path) -> 
     assert source.tables["tabular1"].where == "parts/tables/near.tex:1"
 
 
+HIDDEN = f"\\begin{{table}}{SMALL.replace('1.5', '7.5')}\\end{{table}}"
+SHOWN = f"\\begin{{table}}{SMALL}\\end{{table}}"
+
+
+@pytest.mark.parametrize(
+    "paper",
+    [
+        "\\if0\n%s\\fi%s",
+        "\\if01 %s\\else%s\\fi",
+        "\\if00 %.0s\\fi%s",
+        "\\def\\draft{0}\\if\\draft1 %s\\else\\ifx\\a\\b\\fi%s\\fi",
+        "\\iffalse\\ifx\\a\\b\\else\\fi%s\\else%s\\fi",
+        "\\newif\\iflong \\iflong %s\\else %s\\fi",
+        "\\newif\\iflong \\longtrue\\longfalse \\iflong %s\\fi%s",
+        "\\newif\\ifshort \\shorttrue \\ifshort\\else\\ifthenelse{a}{b}{c}%s\\fi%s",
+        "\\let\\iflong=\\iffalse \\newcommand{\\onlylong}[1]{\\iflong #1\\fi}\\onlylong{%s}%s",
+        "\\newif\\ifa \\atrue\\ifa\\iftrue\\else%s\\fi\\else x\\fi%s",
+    ],
+)
+def test_what_cannot_be_printed_is_left_out(tmp_path: Path, paper: str) -> None:
+    tables, source = read(tmp_path, paper % (HIDDEN, SHOWN))
+    assert tables == {"table1": [["A", "B"], ["x", "1.5"]]} and source.unread == []
+
+
+@pytest.mark.parametrize(
+    ("paper", "condition"),
+    [
+        ("\\ifdraft %s\\fi%s", "\\ifdraft"),
+        ("\\newif\\iflong {\\longtrue}\\iflong %s\\fi%s", "\\iflong"),
+        ("\\newif\\iflong \\ifx\\a\\b\\longtrue\\fi\\iflong %s\\fi%s", "\\iflong"),
+        ("\\ifx\\a\\b %s\\fi%s", "\\ifx"),
+        ("\\if0\\a %s\\fi%s", "\\if"),
+    ],
+)
+def test_a_condition_that_is_not_decided_is_named(tmp_path: Path, paper: str, condition: str) -> None:
+    tables, source = read(tmp_path, paper % (HIDDEN, SHOWN))
+    assert [rows[1] for rows in tables.values()] == [["x", "1.5"]]
+    assert source.tables_there == 2 and f"{condition}, paper.tex:1)" in source.unread[0].why
+    tables, source = read(tmp_path / "styles", f"\\iftoggle{{long}}{{{HIDDEN}}}{{}}{SHOWN}")
+    assert len(tables) == 2 and "\\iftoggle, paper.tex:1)" in source.not_read[0], "a style's: read, and named"
+
+
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
         (bytes(range(256)) * 2_000, "no table that"),
         (b"%PDF-1.5 and more", "is a PDF"),
+        (b"\x1f\x8b\x08 and more", "unpack it"),
+        (b"paper.tex".ljust(257, b"\0") + b"ustar and more", "unpack it"),
         (b"\\begin{tabular}{ll} a & 1 \\\\\n" * 4_000_000, "more than 4 MB"),
         (b"\\input{gone}", "no such file"),
         (("\\begin{minipage}\n" * 60_000).encode(), "no table that"),
@@ -164,7 +237,19 @@ def test_a_file_is_input_from_the_folder_of_its_own_file_too(tmp_path: Path) -> 
         ),
         (("\\section{\n" * 50_000 + "1").encode(), "could be read"),
     ],
-    ids=["binary", "PDF", "100 MB", "missing", "deep", "deep tables", "ifs", "ifs in a table", "sections"],
+    ids=[
+        "binary",
+        "PDF",
+        "gzip",
+        "tar",
+        "100 MB",
+        "missing",
+        "deep",
+        "deep tables",
+        "ifs",
+        "ifs in a table",
+        "sections",
+    ],
 )
 def test_a_hostile_paper_ends_in_a_sentence(tmp_path: Path, content: bytes, reason: str) -> None:
     (tmp_path / "paper.tex").write_bytes(content)
@@ -173,6 +258,12 @@ def test_a_hostile_paper_ends_in_a_sentence(tmp_path: Path, content: bytes, reas
         write_tables(tmp_path / "paper.tex", tmp_path / "out")
     assert reason in str(error.value) and len(str(error.value)) < 2_000
     assert time.process_time() - began < 20 and not (tmp_path / "out").exists()
+
+
+def test_a_folder_is_answered_with_the_files_in_it(tmp_path: Path) -> None:
+    (tmp_path / "main.tex").write_text(SMALL)
+    with pytest.raises(UsageError, match=r"is a folder.*main\.tex"):
+        write_tables(tmp_path, tmp_path / "out")
 
 
 @pytest.mark.skipif(not FOREIGN.is_dir(), reason="the foreign files are not on this machine")

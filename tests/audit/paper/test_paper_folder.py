@@ -48,6 +48,24 @@ def test_what_holds_ends_with_0_and_what_contradicts_with_10(tmp_path: Path) -> 
     assert "1 number contradicts the others." in console and "printed 5.02" in console
 
 
+def test_a_row_named_date_with_scores_is_checked_and_one_of_years_is_not(tmp_path: Path) -> None:
+    scores = "Entity,A,B,C,Avg\nPER,61.2,40.1,58.7,53.3\nORG,62.0,41.3,58.9,54.1\nLOC,63.4,41.0,59.5,54.6\n"
+    scores += "GPE,60.5,39.4,57.2,52.4\n"
+    code = {}
+    for last in ("DATE,61.9,42.2,60.3,58.8", "DATE,61.9,42.2,60.3,54.8", "YEAR,2019,2020,2021,2018"):
+        done = audit(folder_of(tmp_path / "paper", {"t.csv": f"{scores}{last}\n"}), "--json")
+        code[last] = done.returncode, [row["printed"] for row in json.loads(done.stdout)["contradictions"]]
+    assert list(code.values()) == [(10, ["58.8"]), (0, []), (0, [])]
+
+
+def test_a_column_of_which_nothing_reads_is_named(tmp_path: Path) -> None:
+    rows = "x,1.0,2.0,3.0 a 1,12-8,v1\ny,2.0,3.0,5.5 b 1,12-9,v2\nz,2.0,4.0,6.0 ? 1,12-9,v3\n"
+    table = "name,a,b,Total,Days,note\n" + rows.replace("12-", "x12-")
+    report = json.loads(audit(folder_of(tmp_path / "paper", {"t.csv": table}), "--json").stdout)
+    (place,) = report["not_read"]
+    assert "Total" in place and "3 of 3 cells" in place and "'3.0 a 1'" in place
+
+
 def test_the_page_has_the_papers_title_and_link(tmp_path: Path) -> None:
     part = "[paper]\ntitle = 'Sums'\nlink = '{}'\n"
     text = part.format('https://arxiv.org/abs/2.1?a=1&b="x"') + CHECK

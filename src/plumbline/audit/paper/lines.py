@@ -146,9 +146,14 @@ class Lines:
         return tuple(
             key
             for key in self.keys
-            if not (self.types[key].type == UNCERTAINTY or kind_of(key) == "date")
+            if not (self.types[key].type == UNCERTAINTY or self._is_date(key))
             and not (self.along == "row" and says(key, NONLINEAR))
         )
+
+    def _is_date(self, key: str) -> bool:
+        """Whether a key is of dates; DATE with decimals is a kind of named entities, whose scores they are."""
+        texts = (line.numbers[key].text for line in self.lines if key in line.numbers)
+        return kind_of(key) == "date" and not (key.isupper() and any("." in text for text in texts))
 
     @cached_property
     def counts(self) -> frozenset[str]:

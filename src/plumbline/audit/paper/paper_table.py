@@ -33,6 +33,9 @@ COUNTS = frozenset(
 )
 _BESIDE = frozenset(("number", "num", "no", "of", "the"))
 
+#: The beginning of a cell that prints a number and something that is not read.
+_BEGINS = re.compile(r"[^\w\\]{0,3}\d+(?:[.,]\d+)?(?![\w.,-]*[a-zA-Z])")
+
 
 @dataclass(frozen=True, kw_only=True)
 class PaperTable:
@@ -151,18 +154,25 @@ class PaperTable:
 
     @property
     def half_read(self) -> list[str]:
-        """Cells that have digits but are not wholly a number, in columns that are mostly numbers: not checked."""
+        """Cells that have digits but are not wholly a number, in columns that are mostly numbers, and columns whose
+        cells all begin with digits that are mostly not read: not checked."""
         places = []
         for column in self.columns[1:]:
-            line = {row: self.cells[row][column] for row in self.rows}
-            unread = {row: cell for row, cell in line.items() if cell.number is None and not cell.empty}
-            filled = sum(not cell.empty for cell in line.values())
-            if 2 * sum(cell.number is not None for cell in line.values()) >= filled:
+            filled = {row: cell for row in self.rows if not (cell := self.cells[row][column]).empty}
+            unread = {row: cell for row, cell in filled.items() if cell.number is None}
+            begun = all(_BEGINS.match(cell.text) and not cell.values for cell in unread.values())
+            if 2 * sum(cell.number is not None for cell in filled.values()) >= len(filled):
                 places += [
                     f"{self.place(row, column)}: {self.name}, {row}, {column}: {cell.text[:60]!r} is no number in full"
                     for row, cell in unread.items()
                     if any(letter.isdigit() for letter in cell.text)
                 ]
+            elif begun:
+                row, cell = next(iter(unread.items()))
+                places.append(
+                    f"{self.place(row, column)}: {self.name}, {column}: {len(unread)} of {len(filled)} cells are no "
+                    f"number in full, such as {cell.text[:60]!r}"
+                )
         return places
 
     @cached_property

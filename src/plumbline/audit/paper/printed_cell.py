@@ -42,6 +42,7 @@ _CELL = re.compile(
     rf"|\s?\(\s?[nN]\s?=\s?\d{{1,9}}\s?\)"
     rf"|\s?[\[(]\s?(?P<low>[+-]?{_NUMBER})%?(?:\s?[,-]\s?|\sto\s)(?P<high>[+-]?{_NUMBER})%?\s?[\])]"
     rf"|\s@\s?{_NUMBER}\s?{_UNIT}?"  # at which coverage or threshold it was measured
+    rf"|\^\{{?\+{_NUMBER}\}}?_\{{?-{_NUMBER}\}}?|_\{{?-{_NUMBER}\}}?\^\{{?\+{_NUMBER}\}}?"  # how far it may be off
     # A change or a spread below, above or next to a value: 81.7_+0.3, 81.7_0.3, 81.7^+0.3, 81.7 ↓0.3.
     rf"|\s?[_^]?\{{?(?P<beside>{_ARROW}\s?{_NUMBER}|(?<=[\s_^{{])\+{_NUMBER}|(?<=[_^{{])-\d+\.\d+|(?<=_)-?{_NUMBER})"
     rf"\s?(?P<beside_unit>{_UNIT}?)\}}?)?",

@@ -11,7 +11,8 @@ from typing import NamedTuple
 from pylatexenc.latex2text import get_default_latex_context_db
 from pylatexenc.macrospec import LatexContextDb
 
-from plumbline.audit.paper.latex.tokens import Token, group, option
+from plumbline.audit.paper.latex.token import Token
+from plumbline.audit.paper.latex.tokens import group, option
 from plumbline.audit.paper.printed_cell import read_cell
 
 #: Deepest nesting of groups in a cell.
@@ -44,6 +45,7 @@ PLAIN = frozenset((
     "mathbin", ",", ";", ":", "!", "quad", "qquad", "thinspace", "enspace", "enskip", "allowbreak", "newline",
     "break", "space", "-", "@", ">", "nobreakspace", "centerline", "unskip", "ignorespaces", "mathnormal", "textlf",
     "lowercase", "uppercase", "MakeUppercase", "limits", "nolimits", "rlap", "llap", "clap", "mathrlap", "mathllap",
+    "(", ")",
 ))  # fmt: skip
 #: Those of them that are a blank.
 BLANKS = frozenset((
@@ -86,6 +88,8 @@ _WAY = re.compile(
     "(?:(?P<up>up|uparr|inc|incr|increase|gain|improve|plus)|(?:down|dn|downarr|dec|decr|decrease|drop|loss|minus))"
     "(?:arrow|num|val|bad|good|score|small|sub|red|green)?"
 )
+#: The same of a spread: \\std{0.3}.
+_SPREAD = re.compile("std|stdev|stddev|stderr|sd|sem|pms")
 #: What parts a cell's number from what stands beside it.
 _BESIDE = re.compile(r"[±(↑↓▲▼△▽↗↘]|(?<=\d)_|@(?=\d)")
 RAISED = ("textsuperscript", "textsubscript")
@@ -167,9 +171,9 @@ def _write(tokens: Sequence[Token]) -> tuple[list[_Piece], str, list[str]]:
     _render(list(tokens), _State(), pieces, unknown, 0)
     text = re.sub(r"\s+", " ", re.sub(r"\[\s*\]|\(\s*\)", "", "".join(piece.text for piece in pieces))).strip()
     if unknown:
-        # A macro that only sets words is no loss; before a number it may print a sign.
+        # A macro that only sets words is no loss; before a number it may print a sign, and after one begin another.
         words = re.sub("|".join(map(re.escape, sorted(unknown, key=len, reverse=True))), "", text).strip()
-        if words and read_cell(words).number is None:
+        if words and read_cell(words).number is None and re.search(r"[^\W\d_]|^\D+$", words):
             text, unknown = words, []
     text = text.replace("---", "—").replace("--", "–").replace("``", '"').replace("''", '"')
     text = re.sub(r"_?\s?±\s?", " ± ", text).strip() if re.search(r"\d_?\s?±", text) else text
@@ -259,16 +263,18 @@ def _write_command(tokens, place, text, state, put, inside, unknown) -> int:  # 
     elif (way := _WAY.fullmatch(text)) is not None:
         # A macro of the paper's style that is not among its sources, and is named after what it prints.
         put("↑" if way["up"] else "↓")
+    elif _SPREAD.fullmatch(text) and read_cell(plain_text(group(tokens[place : place + 8], 0)[0])).number:
+        put("±")
     elif text in SILENT:
-        place = _skip_options(tokens, place)
+        place = skip_options(tokens, place)
         for _ in range(SILENT[text]):
             _, place = group(tokens, place)
     elif text in LAST_READ:
         inner = []
-        place = _skip_options(tokens, place)
+        place = skip_options(tokens, place)
         for _ in range(LAST_READ[text]):
             inner, place = group(tokens, place)
-            place = _skip_options(tokens, place) if text in ("parbox", "raisebox") else place
+            place = skip_options(tokens, place) if text in ("parbox", "raisebox") else place
         inside(inner)
     elif text in ("frac", "tfrac", "dfrac", "nicefrac"):
         above, place = group(tokens, place)
@@ -289,7 +295,7 @@ def _write_command(tokens, place, text, state, put, inside, unknown) -> int:  # 
     elif text == "qty":
         _, place = option(tokens, place)
     elif text.startswith("cite"):
-        place = _skip_options(tokens, place)
+        place = skip_options(tokens, place)
         _, place = group(tokens, place)
     elif not text.endswith(("space", "strut")):
         unknown.append(f"\\{text}")
@@ -297,7 +303,8 @@ def _write_command(tokens, place, text, state, put, inside, unknown) -> int:  # 
     return place
 
 
-def _skip_options(tokens: list[Token], place: int) -> int:
+def skip_options(tokens: list[Token], place: int) -> int:
+    """The place after up to two [...] that stand next to each other."""
     for _ in range(2):
         content, after = option(tokens, place)
         if content is None or (place < len(tokens) and tokens[place].kind == "space"):

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from plumbline.audit.paper.latex.branches import begins_condition
 from plumbline.audit.paper.latex.cell_text import plain_text
-from plumbline.audit.paper.latex.tokens import Token
+from plumbline.audit.paper.latex.token import Token
+from plumbline.audit.paper.latex.tokens import after_space, group
 
 #: Most conditions within each other.
 DEPTH = 12
@@ -44,6 +46,28 @@ def settle_conditions(tokens: Sequence[Token], depth: int = 0) -> list[Token]:
         settled += second
         place = end + 1
     return settled
+
+
+def find_undecided(tokens: Sequence[Token]) -> list[tuple[int, int]]:
+    """Places of the first and last token of each condition that is left, without those inside of others, in order."""
+    ranges, begun, work = [], list[int](), 0
+    for place in [place for place, token in enumerate(tokens) if token.kind == "command"]:
+        if tokens[place].text == "fi" and begun:
+            ranges.append((begun.pop(), place))
+        elif begins_condition(tokens, place):
+            begun.append(place)
+        elif _begins(tokens[place]) and work <= len(tokens):  # \iftoggle{name}{one branch}{the other}
+            end = place + 1
+            for _ in range(3):
+                if (brace := after_space(tokens, end)) < len(tokens) and tokens[brace][:2] == ("sign", "{"):
+                    _, end = group(tokens, end)
+            work += end - place
+            ranges.append((place, end - 1))
+    outer: list[tuple[int, int]] = []
+    for begin, end in sorted(ranges):
+        if not outer or begin > outer[-1][1]:
+            outer.append((begin, end))
+    return outer
 
 
 def _begins(token: Token) -> bool:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from plumbline.audit.paper.latex.cell_text import plain_text
-from plumbline.audit.paper.latex.tokens import Token, group, option, read_name
+from plumbline.audit.paper.latex.token import Token
+from plumbline.audit.paper.latex.tokens import group, option, read_name
 
 #: Environments that float with a caption, of tables; what may stand in one with a caption of its own.
 FLOATS = frozenset((

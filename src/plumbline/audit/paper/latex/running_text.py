@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from plumbline.audit.paper.latex.cell_text import REFERENCES, plain_text
 from plumbline.audit.paper.latex.source_files import Source
-from plumbline.audit.paper.latex.tokens import Token, group, option
+from plumbline.audit.paper.latex.token import Token
+from plumbline.audit.paper.latex.tokens import group, option
 from plumbline.audit.paper.paper_source import CORRECTED, ONE_SIDED, Passage
 from plumbline.core.errors import visible
 

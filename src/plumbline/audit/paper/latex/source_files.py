@@ -22,6 +22,9 @@ ONLY_A_PDF = (
     "parted by commas"
 )
 
+#: How files begin that are packed: gzip, zip, bzip2, xz, zstandard, 7z.
+_ARCHIVES = (b"\x1f\x8b", b"PK\x03\x04", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd", b"7z\xbc\xaf")
+
 _INPUT = re.compile(
     r"\\(?:(?:sub)?(?:import|inputfrom|includefrom)\*?\s*\{(?P<folder>[^{}]*)\}|(?:input|include|subfile|subfileinclude))"
     r"\s*\{(?P<name>[^{}]*)\}|\\(?:input|include)\s+(?P<bare>[^\s{}\\]+)"
@@ -62,10 +65,21 @@ def read_source(path: Path) -> Source:
     Raises:
         UsageError: there is no such file, or it is a PDF.
     """
+    if path.is_dir():
+        names = ", ".join(sorted(each.name for each in path.glob("*.tex"))[:8])
+        raise UsageError(
+            f"--from {path}: is a folder; name the paper's main .tex file in it ({names or 'it has none'})"
+        )
     if not path.is_file():
         raise UsageError(f"--from {path}: there is no such file; name the paper's main .tex file")
     with path.open("rb") as handle:
-        if handle.read(4) == b"%PDF":
+        beginning = handle.read(262)
+        if beginning.startswith(_ARCHIVES) or beginning[257:] == b"ustar":
+            raise UsageError(
+                f"--from {path}: is packed; unpack it (tar -xf, or gunzip where it is a single file), and name the "
+                "paper's main .tex file"
+            )
+        if beginning.startswith(b"%PDF"):
             raise UsageError(f"--from {path}: is a PDF, and LaTeX is read. {ONLY_A_PDF}")
     source, root = Source(), path.resolve().parent
     _read(path.resolve(), root, source, ())

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from plumbline.audit.paper.latex.cell_text import CellText, cell_text
-from plumbline.audit.paper.latex.tokens import Token, after_space, group, option, read_name
+from plumbline.audit.paper.latex.cell_text import CellText, cell_text, skip_options
+from plumbline.audit.paper.latex.token import Token
+from plumbline.audit.paper.latex.tokens import after_space, group, option, read_name
 
 #: Most columns of a table.
 COLUMNS = 200
+#: Most characters of the format of a table's columns, and tokens of a type of columns.
+FORMAT, TYPE = 5_000, 200
+#: What the format says of a column, written before its letter: parted by ±, by a decimal point; not printed.
+SIGNS = "±•∅"
 
 
 @dataclass(kw_only=True)
@@ -27,27 +33,79 @@ class ReadCell:
     filled: bool = False
 
 
-def find_columns(text: str) -> tuple[frozenset[int], frozenset[int]]:
-    """Places of the columns of siunitx (S), in which 48.2(3) is 48.2 with a spread of 0.3, and of those with a ± before
-    them, from the format of a table's columns."""
-    text = re.sub(r".*colspec\s*=\s*\{", "", text[:5_000], flags=re.DOTALL)
+@dataclass(frozen=True, kw_only=True)
+class Columns:
+    """Places of columns of which a table's format says something.
+
+    Attributes:
+        uncertain: of siunitx (S), in which 48.2(3) is 48.2 with a spread of 0.3.
+        spread: parted by ± from the one before.
+        decimals: parted by a decimal point from the one before, which has the digits left of it.
+        hidden: not printed: what stands in them is kept in a box, or thrown away.
+    """
+
+    uncertain: frozenset[int] = frozenset()
+    spread: frozenset[int] = frozenset()
+    decimals: frozenset[int] = frozenset()
+    hidden: frozenset[int] = frozenset()
+
+
+#: What throws a column's content away, or keeps it in a box; what prints that box.
+_HIDES = re.compile(r"\\(?:setbox|lrbox|begin \{lrbox|@?gobble|iffalse)")
+_PRINTS = re.compile(r"\\(?:usebox|un[hv]box|un[hv]copy|copy|box) ")
+
+
+def write_format(tokens: Sequence[Token]) -> str:
+    """The format of a table's columns as text."""
+    return "".join(f"\\{token.text} " if token.kind == "command" else token.text for token in tokens)
+
+
+def read_types(tokens: Sequence[Token]) -> dict[str, str]:
+    """Types of columns that a paper defines by \\newcolumntype, and their formats."""
+    types = {}
+    for begin in [place for place, token in enumerate(tokens) if token[:2] == ("command", "newcolumntype")]:
+        part = list(tokens[begin + 1 : begin + TYPE])
+        name, place = group(part, 0)
+        _, place = option(part, place)
+        types["".join(token.text for token in name)] = _sign_columns(write_format(group(part, place)[0]))
+    return types
+
+
+def find_columns(text: str, types: Mapping[str, str]) -> Columns:
+    """What the format of a table's columns says of them; `types`: those of the paper, by their letter."""
+    text = _sign_columns(re.sub(r".*colspec\s*=\s*\{", "", text[:FORMAT], flags=re.DOTALL))
+    for _ in range(5):  # a type may stand in the format of another one
+        text = re.sub("[A-Za-z]", lambda match: types.get(match[0], match[0]), text)[:FORMAT]
+    columns = re.findall(f"([{SIGNS}]*)[^A-Za-z{SIGNS}]*([A-Za-z])", text)
+    places = {
+        sign: frozenset(place for place, (signs, letter) in enumerate(columns) if sign in signs + letter)
+        for sign in ("S", *SIGNS)
+    }
+    return Columns(uncertain=places["S"], spread=places["±"] - {0}, decimals=places["•"] - {0}, hidden=places["∅"])
+
+
+def _sign_columns(text: str) -> str:
+    """A format with a letter for each column, and before it signs for what it says of that column."""
     for _ in range(20):
         # *{3}{S[..]} is SSS; bounded, for three may be a large number
         text, changed = re.subn(
             r"\*\s*\{(\d{1,3})\}\s*\{((?:[^{}]|\{[^{}]*\}){0,100})\}",
             lambda match: match[2] * min(int(match[1]), COLUMNS),
-            text[:5_000],
+            text[:FORMAT],
             count=1,
         )
         if not changed:
             break
-    text = re.sub(r"[@!<>]\s*\{((?:[^{}]|\{[^{}]*\})*)\}", lambda match: "±" * ("\\pm" in match[1]), text)
-    text = re.sub(r"\{[^{}]*\}", "", re.sub(r"\{[^{}]*\}", "", re.sub(r"\[[^\[\]]*\]", "", text)))
-    columns = re.findall("(±?)[^A-Za-z±]*([A-Za-z])", text)
-    return (
-        frozenset(place for place, (_, letter) in enumerate(columns) if letter == "S"),
-        frozenset(place for place, (sign, _) in enumerate(columns) if sign and place),
-    )
+    printed = _PRINTS.search(text) is not None
+
+    def sign(match: re.Match[str]) -> str:
+        if match[1] == ">":
+            return "∅" * (not printed and _HIDES.search(match[2]) is not None)
+        between = re.sub(r"[\s${}]", "", match[2])
+        return "±" if "\\pm" in between or "±" in between else "•" * (between in (".", ",", "\\cdot"))
+
+    text = re.sub(r"([@!<>])\s*\{((?:[^{}]|\{[^{}]*\})*)\}", sign, text)
+    return re.sub(r"\{[^{}]*\}", "", re.sub(r"\{[^{}]*\}", "", re.sub(r"\[[^\[\]]*\]", "", text)))
 
 
 def read_cell(tokens: list[Token], where: str, uncertain: bool) -> ReadCell:
@@ -59,7 +117,7 @@ def read_cell(tokens: list[Token], where: str, uncertain: bool) -> ReadCell:
         if kind in ("cellcolor", "rowcolor"):
             _, place = option(tokens, place + 1)
             _, place = group(tokens, place)
-            tokens = tokens[place:]
+            tokens = tokens[skip_options(tokens, place) :]
         elif kind == "centering":
             tokens = tokens[place + 1 :]
         elif kind in ("SetCell", "Block"):

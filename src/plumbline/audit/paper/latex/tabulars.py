@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
 
-from plumbline.audit.paper.latex.conditions import OpenCondition, settle_conditions
+from plumbline.audit.paper.latex.cell_text import skip_options
+from plumbline.audit.paper.latex.conditions import OpenCondition, find_undecided, settle_conditions
 from plumbline.audit.paper.latex.environments import COMMANDS, FLOATS, Environment, find_environments
 from plumbline.audit.paper.latex.running_text import Sections
 from plumbline.audit.paper.latex.source_files import Source
-from plumbline.audit.paper.latex.table_cells import COLUMNS, ReadCell, find_columns, read_cell
-from plumbline.audit.paper.latex.tokens import NAME, TOKENS, Token, after_space, group, option
+from plumbline.audit.paper.latex.table_cells import (
+    COLUMNS,
+    Columns,
+    ReadCell,
+    find_columns,
+    read_cell,
+    read_types,
+    write_format,
+)
+from plumbline.audit.paper.latex.token import Token
+from plumbline.audit.paper.latex.tokens import NAME, TOKENS, after_space, group, option
 from plumbline.audit.paper.paper_source import UnreadTable
 
 #: Environments of tables, and how many arguments stand before their rows; the last of them names the columns.
@@ -35,6 +46,8 @@ RULES = {
     "RowStyle": 1, "SetRow": 1, "SetHline": 1, "SetHlines": 1, "SetVline": 1, "SetVlines": 1, "SetColumn": 1,
     "dashedline": 0, "taburulecolor": 1, "firsthline": 0, "lasthline": 0,
 }  # fmt: skip
+#: Those of them that are none, or may stand anywhere.
+_SPACING = frozenset(("noindent", "noalign", "addlinespace", "rowfont", "arrayrulecolor", "rowcolor"))
 #: Rules that part groups of rows, or the head from the body.
 PARTING = (
     "midrule", "hline", "Xhline", "specialrule", "hdashline", "toprule", "bottomrule", "thickhline", "hhline", "hlineB",
@@ -53,7 +66,7 @@ class ReadTable:
     """A tabular: its rows, each with its number of the group, which of them are the head, and where it stands.
 
     Attributes:
-        spread: columns that the table's format parts from the one before by ±.
+        columns: what the table's format says of its columns.
         problem: why it could not be read; empty: it was.
     """
 
@@ -62,7 +75,7 @@ class ReadTable:
     rows: list[list[ReadCell]] = field(default_factory=list)
     groups: list[int] = field(default_factory=list)
     head: int = 0
-    spread: frozenset[int] = frozenset()
+    columns: Columns = field(default_factory=Columns)
     floating: int = 0
     caption: str = ""
     label: str = ""
@@ -75,24 +88,46 @@ def find_tables(tokens: list[Token], source: Source, sections: Sections) -> tupl
     that has no tabular that could be read."""
     environments, tables, unread = find_environments(tokens), [], []
     section, following, end, work, floats = "", 0, 0, 0, set()
+    undecided, types = find_undecided(tokens), read_types(tokens)
+    begins = [begin for begin, _ in undecided]
 
     def refuse(each: Environment, why: str) -> None:
         unread.append(UnreadTable(source.lines[tokens[each.begin].line].where, each.name, why))
 
+    def find_condition(each: Environment) -> tuple[int, int]:
+        """Begin and end of the condition that an environment stands in; both 0: it stands in none."""
+        begin, last = undecided[bisect(begins, each.begin) - 1] if bisect(begins, each.begin) else (0, 0)
+        return (begin, last) if each.begin < last else (0, 0)
+
     for place, each in enumerate(environments):
         while sections[following][0] < each.begin:
             section, following = sections[following][1], following + 1
+        if each.begin >= end and each.name not in ENVIRONMENTS and each.name not in _OTHER and each.end is not None:
+            work += each.end - each.begin
+            if not each.number and work < 2 * TOKENS and _looks_like_table(tokens[each.inner : each.end]):
+                refuse(each, "this kind of table is not known")
+            continue
         if each.begin < end or (each.name not in ENVIRONMENTS and each.name not in _OTHER):
             continue
         floats.add(each.number)
         if each.name in _OTHER or each.end is None:
             refuse(each, "it does not end" if each.end is None else "this kind of table is not known")
             continue
+        begin, last = find_condition(each)
+        if last:
+            why = _say_condition("stands in", tokens[begin], source)
+            if tokens[last][:2] == ("command", "fi"):
+                refuse(each, why)
+                end = each.end
+                continue
+            # A style's own choice of a version, as a rule: what is printed in one of them.
+            source.not_read.append(f"{source.lines[tokens[each.begin].line].where}: {each.name}: {why}; it is read")
         work += each.end - each.begin
         if work < 2 * TOKENS and _holds_tables(tokens, environments, place):
             continue
         end = each.end
-        table = _read_table(tokens[each.inner : end], each.name, source.lines[tokens[each.begin].line].where, source)
+        where = source.lines[tokens[each.begin].line].where
+        table = _read_table(tokens[each.inner : end], each.name, where, source, types)
         table.floating, table.section = each.number, section
         if each.number:
             table.caption, table.label = each.captions, each.labels
@@ -103,6 +138,21 @@ def find_tables(tokens: list[Token], source: Source, sections: Sections) -> tupl
             others = _find_others(environments, place)
             refuse(each, f"it has no tabular, but {', '.join(others[:5]) or 'what no file of the paper has'}")
     return tables, unread
+
+
+def _looks_like_table(tokens: Sequence[Token]) -> bool:
+    """Whether an environment has cells, a rule and digits of its own: a matrix has no rule."""
+    commands = {token.text for token in tokens if token.kind == "command"}
+    return (
+        not {"begin", "includegraphics"} & commands
+        and any(map(_is_rule, commands - _SPACING))
+        and any(token[:2] == ("sign", "&") for token in tokens)
+        and any(any(map(str.isdigit, token.text)) for token in tokens)
+    )
+
+
+def _say_condition(verb: str, token: Token, source: Source) -> str:
+    return f"it {verb} a condition (\\{token.text}, {source.lines[token.line].where}), which is not evaluated"
 
 
 def _find_others(environments: Sequence[Environment], place: int) -> list[str]:
@@ -126,17 +176,16 @@ def _holds_tables(tokens: list[Token], environments: Sequence[Environment], plac
     return False
 
 
-def _read_table(tokens: list[Token], name: str, where: str, source: Source) -> ReadTable:
+def _read_table(tokens: list[Token], name: str, where: str, source: Source, types: dict[str, str]) -> ReadTable:
     """Split the tokens of a tabular, from its arguments on, into rows."""
     table = ReadTable(where=where, kind=name)
     try:
         tokens = settle_conditions(tokens)
     except OpenCondition as error:
-        token = error.args[0]
-        table.problem = f"it has a condition (\\{token.text}, {source.lines[token.line].where}), which is not evaluated"
+        table.problem = _say_condition("has", error.args[0], source)
         return table
     spec, place = _read_format(tokens, name)
-    uncertain, table.spread = find_columns(spec)
+    table.columns = find_columns(spec, types)
     ruled = {
         int(row) for rows in re.findall(r"hline\s*\{([^{}]*)\}", spec) for row in re.findall(r"\b[1-9]\d?\b", rows)
     }
@@ -148,7 +197,11 @@ def _read_table(tokens: list[Token], name: str, where: str, source: Source) -> R
 
     def end_cell(line: int) -> None:
         first = next((token.line for token in cell if token.kind != "space"), line)
-        row.append(read_cell(list(cell), source.lines[first].where, sum(other.columns for other in row) in uncertain))
+        row.append(
+            read_cell(
+                list(cell), source.lines[first].where, sum(other.columns for other in row) in table.columns.uncertain
+            )
+        )
         cell.clear()
         if name in _FILLED and not row[-1].content.text and row[-1].columns == 1:
             over = next((n for n in range(2, len(row) + 1) if row[-n].content.text or row[-n].columns > 1), 0)
@@ -248,7 +301,7 @@ def _read_format(tokens: list[Token], name: str) -> tuple[str, int]:
         first = tokens[after_space(tokens, place)]
         if first[:2] == ("command", "CodeBefore"):
             place = next((n + 1 for n in range(place, len(tokens)) if tokens[n][:2] == ("command", "Body")), place)
-    return "".join(f"\\{token.text} " if token.kind == "command" else token.text for token in spec), place
+    return write_format(spec), place
 
 
 def _skip_rule(tokens: list[Token], place: int, name: str) -> int:
@@ -267,4 +320,4 @@ def _skip_rule(tokens: list[Token], place: int, name: str) -> int:
         if place < len(tokens) and tokens[place].text == "" and tokens[place].kind == "text":
             place += 1
         _, place = group(tokens, place)
-    return place
+    return skip_options(tokens, place) if RULES.get(name, 0) else place

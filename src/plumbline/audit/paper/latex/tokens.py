@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
+from plumbline.audit.paper.latex.branches import Branches, Stack
 from plumbline.audit.paper.latex.source_files import Source
+from plumbline.audit.paper.latex.token import Token
 
 #: Most tokens of a paper after its macros are replaced, how deep they nest, and tokens of one macro.
 TOKENS, DEPTH, BODY = 600_000, 20, 2_000
@@ -33,14 +34,8 @@ _DEFINES = (
     "DeclareMathOperator",
     "DeclareMathOperator*",
 )
-
-
-class Token(NamedTuple):
-    """A token: "command" (without its backslash), "sign", "text" or "space"; and the number of its line."""
-
-    kind: str
-    text: str
-    line: int
+#: Beginnings of the names of environments that an environment of the paper's own is replaced by.
+_TABLES = ("tabular", "longtable", "tabu", "tblr", "NiceTabular", "xltabular", "supertabular", "table", "longtblr")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +61,6 @@ def read_tokens(source: Source) -> list[Token]:
         if len(tokens) > TOKENS:
             source.not_read.append(f"{line.where}: the paper is longer than {TOKENS} tokens; the rest is not read")
             break
-    if any("\\iffalse" in line.text for line in source.lines):
-        tokens = _without_false(tokens)
     return _expand_macros(tokens, source)
 
 
@@ -134,30 +127,21 @@ def read_name(tokens: list[Token], place: int) -> tuple[str, int]:
     return "".join(token.text for token in inner), begin + after
 
 
-def _without_false(tokens: list[Token]) -> list[Token]:
-    """Leave out what stands between \\iffalse and its \\fi."""
-    remaining, place = [], 0
-    while place < len(tokens):
-        if tokens[place][:2] == ("command", "iffalse"):
-            depth = 1
-            while depth and place + 1 < len(tokens):
-                place += 1
-                if tokens[place].kind == "command":
-                    name = tokens[place].text
-                    depth += (name.startswith("if") and name not in ("iff",)) - (name == "fi")
-        else:
-            remaining.append(tokens[place])
-        place += 1
-    return remaining
-
-
 def _expand_macros(tokens: list[Token], source: Source) -> list[Token]:
     macros: dict[str, _Macro] = {}
+    environments: dict[str, tuple[_Macro, _Macro]] = {}
     out: list[Token] = []
     refused: set[str] = set()
     # Each entry: tokens that are still to be read, the place in them, and how deep they came from macros.
-    stack: list[list] = [[tokens, 0]]  # type: ignore[type-arg]
+    stack: Stack = [[tokens, 0]]
     work = 0
+    branches = Branches()
+
+    def character(token: Token) -> str | None:
+        """The sign that a token, or the macro it calls, is."""
+        body = macros[token.text].body if token.kind == "command" and token.text in macros else (token,)
+        return body[0].text if len(body) == 1 and body[0].kind != "command" and body[0].text != "#" else None
+
     while stack:
         current, place = stack[-1]
         while place < len(current) and current[place][0] != "command" and len(out) <= TOKENS:
@@ -176,6 +160,22 @@ def _expand_macros(tokens: list[Token], source: Source) -> list[Token]:
             break
         if token.text in _DEFINES:
             stack[-1][1] = _define(current, place, macros)
+        elif token.text == "newcolumntype":  # a condition in it is one of the column's cells
+            _, end = group(current, place + 1)
+            _, end = option(current, end)
+            _, end = group(current, end)
+            out += current[place:end]
+            stack[-1][1] = end
+        elif token.text in ("newenvironment", "newenvironment*", "renewenvironment"):
+            stack[-1][1] = _define_environment(current, place, environments)
+        elif token.text in ("begin", "end") and (ends := environments.get(read_name(current, place + 1)[0])):
+            macro, end = ends[token.text == "end"], read_name(current, place + 1)[1]
+            arguments, end = _read_arguments(current, end, macro)
+            stack[-1][1] = end
+            if len(stack) > DEPTH:
+                refused.add(token.text)
+            else:
+                stack.append([_fill_macro(macro, arguments, token.line), 0])
         elif token.text in macros and token.text not in refused:
             macro = macros[token.text]
             if len(stack) > DEPTH:
@@ -191,7 +191,7 @@ def _expand_macros(tokens: list[Token], source: Source) -> list[Token]:
                 continue
             stack[-1][1] = end
             stack.append([_fill_macro(macro, arguments, token.line), 0])
-        else:
+        elif not branches.follow(stack, out, character):
             out.append(token)
             stack[-1][1] = place + 1
     return out
@@ -220,6 +220,22 @@ def _define(tokens: list[Token], place: int, macros: dict[str, _Macro]) -> int:
     body, place = group(tokens, place)
     if simple and len(name) == 1 and name[0].kind == "command" and len(body) <= BODY and takes <= 9:
         macros[name[0].text] = _Macro(takes, default, tuple(body))
+    return place
+
+
+def _define_environment(tokens: list[Token], place: int, environments: dict[str, tuple[_Macro, _Macro]]) -> int:
+    """Keep an environment in which a table begins, and return where its definition ends."""
+    name, place = read_name(tokens, place + 1)
+    count, place = option(tokens, place)
+    written = "".join(token.text for token in count or ())
+    default, place = option(tokens, place)
+    begin, place = group(tokens, place)
+    end, place = group(tokens, place)
+    tables = [read_name(begin, n + 1)[0] for n, token in enumerate(begin[:BODY]) if token[:2] == ("command", "begin")]
+    if len(begin) + len(end) <= BODY and len(written) <= 1 and any(table.startswith(_TABLES) for table in tables):
+        takes = int(written) if written.isdigit() else 0
+        first = None if default is None else tuple(default)
+        environments[name] = _Macro(takes, first, tuple(begin)), _Macro(0, None, tuple(end))
     return place
 
 

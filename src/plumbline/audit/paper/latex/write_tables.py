@@ -6,16 +6,25 @@ import io
 import re
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 
+from plumbline.audit.paper.latex.cell_text import CellText
 from plumbline.audit.paper.latex.running_text import read_passages, read_sections
 from plumbline.audit.paper.latex.source_files import Source, read_source
-from plumbline.audit.paper.latex.table_cells import ReadCell
+from plumbline.audit.paper.latex.table_cells import Columns, ReadCell
 from plumbline.audit.paper.latex.tabulars import CELLS, ReadTable, find_tables
 from plumbline.audit.paper.latex.tokens import read_tokens
-from plumbline.audit.paper.paper_source import SOURCES, PaperSource, Passage, TableSource, UnreadTable
+from plumbline.audit.paper.paper_source import (
+    SOURCES,
+    PaperSource,
+    Passage,
+    TableSource,
+    UnreadTable,
+    read_paper_source,
+)
 from plumbline.audit.paper.paper_table import CELLS as ALL_CELLS
 from plumbline.audit.paper.paper_table import COLUMNS, ROWS, TABLES
 from plumbline.audit.paper.printed_cell import mark_text, read_cell
@@ -68,17 +77,39 @@ def write_tables(path: Path, folder: Path) -> None:
     if not texts:
         why = f" (not read: {'; '.join(paper_source.not_read[:3])})" if paper_source.not_read else ""
         raise UsageError(f"--from {path}: there is no table that could be read in it{why}; type the tables as CSV")
-    for name, text in texts.items():
-        there = folder / f"{name}.csv"
-        if there.is_file() and there.read_text(encoding="utf-8", errors="replace") != text:
-            raise UsageError(
-                f"{there}: is there already and reads otherwise than {path}; leave --from out to audit it as it is, or "
-                "name an empty folder"
-            )
+    stale = _find_stale(path, folder, texts)
     make_folder(folder)
+    for there in stale:
+        there.unlink()
     for name, text in texts.items():
         atomic_write_text(folder / f"{name}.csv", text)
     atomic_write_json(folder / SOURCES, msgspec.to_builtins(paper_source, str_keys=True))
+
+
+def _find_stale(path: Path, folder: Path, texts: dict[str, str]) -> list[Path]:
+    """The CSVs of the folder that were read from this paper before, and which it does not have any more.
+
+    Raises:
+        UsageError: one that would be lost was edited, or is not of this paper.
+    """
+    try:
+        former = read_paper_source(folder)
+    except UsageError:  # it is written anew
+        former = PaperSource()
+    stale = []
+    for there in sorted(folder.glob("*.csv")):
+        name, text = there.stem, there.read_text(encoding="utf-8", errors="replace") if there.is_file() else ""
+        kept = former.tables.get(name)
+        if not there.is_file() or text == texts.get(name) or (kept is None and name not in texts):
+            continue
+        if former.paper != path.name or kept is None or kept.sha256 != sha256_text(text):
+            differs = f"is there already and reads otherwise than {path}" if name in texts else f"is no table of {path}"
+            raise UsageError(
+                f"{there}: {differs}, and another hand or paper wrote it; leave --from out to audit it as it is, move "
+                "it away, or name an empty folder"
+            )
+        stale.append(there)
+    return stale
 
 
 def _keep_lines(paper_source: PaperSource, source: Source) -> None:
@@ -124,7 +155,7 @@ def _write_csv(table: ReadTable, entry: TableSource) -> tuple[str, list[str]]:
         return "", []
     grid = [_place_cells(row, width) for row in table.rows]
     _repeat(grid)
-    _join_spreads(grid, table.spread)
+    _join_columns(grid, table.columns)
     head = min(table.head or 1, len(grid) - 1) if len(grid) > 1 else 1
     head = next((place for place in range(1, head) if _is_body(grid, place)), head)
     while head < len(grid) - 1 and _is_head(grid[head]):
@@ -226,26 +257,46 @@ def _repeat(grid: list[list[ReadCell | None]]) -> None:
                     other[column] = ReadCell(content=cell.content, columns=cell.columns, where=cell.where, filled=True)
 
 
-def _join_spreads(grid: list[list[ReadCell | None]], stated: frozenset[int]) -> None:
-    """Join a column of spreads with the values before it: one that the table's format parts by ±, or whose cells all
-    begin with it."""
-    for column in range(len(grid[0]) - 1 if grid else 0, 0, -1):
+def _join_columns(grid: list[list[ReadCell | None]], columns: Columns) -> None:
+    """Leave out the columns that are not printed, and join what is one number in print with the column before it:
+    decimals, and spreads, which the table's format parts by ± or whose cells all begin with it."""
+    for column in range(len(grid[0]) - 1 if grid else 0, -1, -1):
         texts = [cell.content.text for row in grid if (cell := row[column]) is not None and cell.content.text]
         signed = sum(text.startswith("±") for text in texts)
-        if column not in stated and (not signed or any(map(_prints_number, texts)) or 2 * signed < len(texts)):
+        hidden, decimals, stated = (column in places for places in (columns.hidden, columns.decimals, columns.spread))
+        spread = stated or (signed and not any(map(_prints_number, texts)) and 2 * signed >= len(texts))
+        if not hidden and (not column or not (decimals or spread)):
             continue
         for row in grid:
-            value, spread = row[column - 1], row.pop(column)
-            if spread is None:
+            cell = row.pop(column)
+            if cell is None:
                 over = next((place for place in range(column - 1, -1, -1) if row[place] is not None), None)
-                if over is not None and (cell := row[over]) is not None and cell.columns > column - over:
-                    cell.columns -= 1
-            elif not spread.content.text:
-                continue
-            elif value is None or not value.content.text:
-                row[column - 1] = spread
-            elif _prints_number(value.content.text):
-                value.content.text += f" ± {re.sub('^± *', '', spread.content.text)}"
+                if over is not None and (first := row[over]) is not None and first.columns > column - over:
+                    first.columns -= 1
+            elif hidden and cell.columns > 1:  # it goes over the next ones, which are printed
+                row[column : column + 1] = [replace(cell, columns=cell.columns - 1)]
+            elif not hidden and cell.content.text:
+                row[column - 1] = _join_cells(row[column - 1], cell, decimals)
+
+
+def _join_cells(value: ReadCell | None, cell: ReadCell, decimals: bool) -> ReadCell:
+    """A cell with the digits right of its decimal point, or with its spread."""
+    if value is None or not value.content.text:
+        return cell
+    content, other = value.content, cell.content
+    if decimals:
+        text = f"{content.text}.{other.text}"
+    elif _prints_number(content.text):
+        text = f"{content.text} ± {re.sub('^± *', '', other.text)}"
+    else:
+        return value
+    joined = CellText(
+        text=text,
+        bold=content.bold and (other.bold or not decimals),
+        underlined=content.underlined and (other.underlined or not decimals),
+        unknown=[*content.unknown, *other.unknown],
+    )
+    return replace(value, content=joined)
 
 
 def _name_columns(rows: list[list[ReadCell | None]], width: int) -> list[str]:
