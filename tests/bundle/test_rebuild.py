@@ -111,6 +111,37 @@ def test_two_bundles_of_one_state_are_one(root: Path, bundle: Path, tmp_path: Pa
     assert (tmp_path / "again.tar.xz").read_bytes() == bundle.read_bytes()
 
 
+def run_rebuild(bundle: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[int, list[dict[str, str]]]:
+    monkeypatch.setattr(sys, "argv", ["plumbline rebuild", str(bundle), "--into", str(out)])
+    code = rebuild.main()
+    with open(out / rebuild.LIST) as lines:
+        return code, list(csv.DictReader(lines))
+
+
+def test_a_target_whose_files_are_not_in_the_bundle_is_told(
+    bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive.unpack(bundle, tmp_path / "edited", {})
+    whole = {path.relative_to(tmp_path / "edited").as_posix(): path for path in (tmp_path / "edited").rglob("*.*")}
+    about = ro_crate.CrateMetadata(name="edited", description="edited", date="1970-01-01")
+    for number, (dropped, equal) in enumerate((("results/", 0), ("results/smoke/transfer/table1.", 2))):
+        archive.write(bundle, {name: path for name, path in whole.items() if not name.startswith(dropped)}, about)
+        code, rows = run_rebuild(bundle, tmp_path / f"out{number}", monkeypatch)
+        lacking = [row for row in rows if row["verdict"] == "not in the bundle"]
+        assert code == 1 and len(rows) == 8 and len(rows) - len(lacking) == equal, rows
+        assert all(row["file"].startswith(dropped) and not row["sha256_bundled"] for row in lacking)
+
+
+def test_a_bundle_without_targets_is_not_equal(bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    archive.unpack(bundle, tmp_path / "none", {})
+    shutil.rmtree(tmp_path / "none/results")
+    info = json.loads((tmp_path / "none" / description.NAME).read_text()) | {"products": []}
+    (tmp_path / "none" / description.NAME).write_text(json.dumps(info))
+    files = {path.relative_to(tmp_path / "none").as_posix(): path for path in (tmp_path / "none").rglob("*.*")}
+    archive.write(bundle, files, ro_crate.CrateMetadata(name="none", description="none", date="1970-01-01"))
+    assert run_rebuild(bundle, tmp_path / "out", monkeypatch) == (16, [])
+
+
 def test_code_of_studies_is_not_packed(bundle: Path, tmp_path: Path) -> None:
     archive.unpack(bundle, tmp_path / "unpacked", {})
     files = [path for path in (tmp_path / "unpacked/studies").rglob("*") if path.is_file()]
