@@ -20,6 +20,7 @@ from plumbline.bundle import __main__ as verb
 from plumbline.bundle import archive, description, rebuild, records, ro_crate
 from plumbline.core import fingerprint_file
 from plumbline.core.errors import PlumblineError
+from plumbline.core.files import sha256_file
 from plumbline.project import Project, load
 from plumbline.project.bundle_products import BundleProduct
 from plumbline.results import __main__ as results
@@ -399,14 +400,29 @@ def test_what_is_missing_or_says_nothing_is_named(root: Path, tmp_path: Path) ->
 
 def test_a_manifest_is_packed_without_the_process_that_wrote_it(root: Path, tmp_path: Path) -> None:
     project = load(load_config() | {"preset": "smoke", "studies": ["transfer"], "work": str(tmp_path)}, root)
-    path = Path(project.paths.run(project.run("transfer", "base", "softpick", 42), "manifest.json"))
+    run = project.run("transfer", "base", "softpick", 42)
+    path = Path(project.paths.run(run, "manifest.json"))
     path.parent.mkdir(parents=True)
     bare = {"host": "box", "step": 0, "time": "2026-01-01T00:00:00Z"}
     start = bare | {"machine": "box/a boot/pid:[1]", "pid": 5, "process_started": "7"}
-    path.write_text(json.dumps({"run_id": "a", "starts": [start, start]}))
+    facts = {"run_id": run.spec.run_id, "spec": run.spec.to_dict()}
+    path.write_text(json.dumps(facts | {"starts": [start, start]}))
     verb.pack(project, tmp_path / "bundle.tar.xz", allow_missing=True)
     packed = archive.read_file(tmp_path / "bundle.tar.xz", f"work/{path.relative_to(tmp_path)}")
-    assert json.loads(packed) == {"run_id": "a", "starts": [bare, bare]}
+    assert json.loads(packed) == facts | {"starts": [bare, bare]}
+    of_another = project.run("transfer", "base", "ssmax", 42)
+    path.write_text(json.dumps({"run_id": of_another.spec.run_id, "spec": of_another.spec.to_dict()}))
+    with pytest.raises(PlumblineError, match=rf"that of run {of_another.key}, .* in the place of {run.key}"):
+        verb.pack(project, tmp_path / "swapped.tar.xz", allow_missing=True)
+    outcome = path.with_name("outcome.json")
+    outcome.write_text("{}")
+    hashes = {"files": {outcome.name: {"sha256": sha256_file(outcome)}}}
+    path.write_text(json.dumps(facts | hashes))
+    verb.pack(project, tmp_path / "bundle.tar.xz", allow_missing=True)
+    outcome.write_text('{"validation_loss": 1}')
+    with pytest.raises(PlumblineError, match=r"outcome\.json was changed: .*manifest\.json says"):
+        verb.pack(project, tmp_path / "edited.tar.xz", allow_missing=True)
+    assert not (tmp_path / "swapped.tar.xz").exists() and not (tmp_path / "edited.tar.xz").exists()
 
 
 def test_code_of_an_earlier_commit_warns_of_no_lost_precision() -> None:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Iterable
@@ -14,6 +15,7 @@ from typing import Any
 import msgspec
 
 from plumbline.bundle import archive, description, ro_crate
+from plumbline.bundle.checksum_records import require_agreement
 from plumbline.core import fingerprint_file, process_record, run_files
 from plumbline.core.command_line import HIDDEN, Parser, run
 from plumbline.core.errors import PlumblineError
@@ -74,7 +76,7 @@ def pack(
 
     Raises:
         PlumblineError: a product is not there (and `allow_missing` does not allow that), does not show what it was made
-            of, or what is to be packed holds texts.
+            of, or what is to be packed holds texts or is not as it was written.
     """
     folder = project.root / project.paths.results
     products = project.bundles.products
@@ -103,6 +105,8 @@ def pack(
     files |= {name: project.root / name for name in results}
     files[description.NAME] = msgspec.json.format(msgspec.json.encode(summary, order="sorted"), indent=1) + b"\n"
     files["README.md"] = _write_readme(summary).encode()
+    for name in (name for name in files if name.endswith(".json")):
+        require_agreement(name, _read_content(files[name]), lambda other: _hash_content(files.get(other)))
     archive.write(out, files, _crate_metadata(summary))
     return summary, lacking
 
@@ -129,6 +133,16 @@ def _prepare_file(path: Path) -> bytes | Path:
         return path
     run_files.require_manifest(path, manifest)
     return pretty_json(process_record.strip_local_facts(manifest)).encode()
+
+
+def _read_content(content: bytes | Path) -> bytes:
+    return content if isinstance(content, bytes) else content.read_bytes()
+
+
+def _hash_content(content: bytes | Path | None) -> str | None:
+    if content is None or isinstance(content, Path):
+        return None if content is None else sha256_file(content)
+    return hashlib.sha256(content).hexdigest()
 
 
 def _make_entry(project: Project, product: BundleProduct) -> description.BundleEntry:

@@ -226,7 +226,9 @@ def _verify_archive(path: Path, checksums: list[tuple[str, ChecksumRecord]], has
     try:
         compared = archive.compare_archive(path)
     except PlumblineError as error:
-        return (CHANGED, str(error)) if checksums else (NOT_KNOWN, f"{_NO_CHECKSUM}, and it cannot be read as a bundle")
+        if checksums or isinstance(error, archive.ChangedArchive):
+            return CHANGED, str(error).removeprefix(f"{path}: ")
+        return NOT_KNOWN, f"{_NO_CHECKSUM}, and it cannot be read as a bundle"
     reason = f"by {checksums[0][1].path.name}, and " if checksums else "by "
     reason += f"its crate, which has the sha256 of each of its {compared.files} files"
     if compared.unsealed:
