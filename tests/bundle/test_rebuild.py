@@ -20,6 +20,7 @@ from plumbline.bundle import __main__ as verb
 from plumbline.bundle import archive, description, rebuild, records, ro_crate
 from plumbline.core import fingerprint_file
 from plumbline.core.errors import PlumblineError
+from plumbline.core.files import sha256_file
 from plumbline.project import Project, load
 from plumbline.project.bundle_products import BundleProduct
 from plumbline.results import __main__ as results
@@ -109,6 +110,37 @@ def test_products_come_out_equal_elsewhere(bundle: Path, tmp_path: Path) -> None
 def test_two_bundles_of_one_state_are_one(root: Path, bundle: Path, tmp_path: Path) -> None:
     verb.pack(load_project(root), tmp_path / "again.tar.xz", allow_missing=True)
     assert (tmp_path / "again.tar.xz").read_bytes() == bundle.read_bytes()
+
+
+def run_rebuild(bundle: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[int, list[dict[str, str]]]:
+    monkeypatch.setattr(sys, "argv", ["plumbline rebuild", str(bundle), "--into", str(out)])
+    code = rebuild.main()
+    with open(out / rebuild.LIST) as lines:
+        return code, list(csv.DictReader(lines))
+
+
+def test_a_target_whose_files_are_not_in_the_bundle_is_told(
+    bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive.unpack(bundle, tmp_path / "edited", {})
+    whole = {path.relative_to(tmp_path / "edited").as_posix(): path for path in (tmp_path / "edited").rglob("*.*")}
+    about = ro_crate.CrateMetadata(name="edited", description="edited", date="1970-01-01")
+    for number, (dropped, equal) in enumerate((("results/", 0), ("results/smoke/transfer/table1.", 2))):
+        archive.write(bundle, {name: path for name, path in whole.items() if not name.startswith(dropped)}, about)
+        code, rows = run_rebuild(bundle, tmp_path / f"out{number}", monkeypatch)
+        lacking = [row for row in rows if row["verdict"] == "not in the bundle"]
+        assert code == 1 and len(rows) == 8 and len(rows) - len(lacking) == equal, rows
+        assert all(row["file"].startswith(dropped) and not row["sha256_bundled"] for row in lacking)
+
+
+def test_a_bundle_without_targets_is_not_equal(bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    archive.unpack(bundle, tmp_path / "none", {})
+    shutil.rmtree(tmp_path / "none/results")
+    info = json.loads((tmp_path / "none" / description.NAME).read_text()) | {"products": []}
+    (tmp_path / "none" / description.NAME).write_text(json.dumps(info))
+    files = {path.relative_to(tmp_path / "none").as_posix(): path for path in (tmp_path / "none").rglob("*.*")}
+    archive.write(bundle, files, ro_crate.CrateMetadata(name="none", description="none", date="1970-01-01"))
+    assert run_rebuild(bundle, tmp_path / "out", monkeypatch) == (16, [])
 
 
 def test_code_of_studies_is_not_packed(bundle: Path, tmp_path: Path) -> None:
@@ -368,14 +400,29 @@ def test_what_is_missing_or_says_nothing_is_named(root: Path, tmp_path: Path) ->
 
 def test_a_manifest_is_packed_without_the_process_that_wrote_it(root: Path, tmp_path: Path) -> None:
     project = load(load_config() | {"preset": "smoke", "studies": ["transfer"], "work": str(tmp_path)}, root)
-    path = Path(project.paths.run(project.run("transfer", "base", "softpick", 42), "manifest.json"))
+    run = project.run("transfer", "base", "softpick", 42)
+    path = Path(project.paths.run(run, "manifest.json"))
     path.parent.mkdir(parents=True)
     bare = {"host": "box", "step": 0, "time": "2026-01-01T00:00:00Z"}
     start = bare | {"machine": "box/a boot/pid:[1]", "pid": 5, "process_started": "7"}
-    path.write_text(json.dumps({"run_id": "a", "starts": [start, start]}))
+    facts = {"run_id": run.spec.run_id, "spec": run.spec.to_dict()}
+    path.write_text(json.dumps(facts | {"starts": [start, start]}))
     verb.pack(project, tmp_path / "bundle.tar.xz", allow_missing=True)
     packed = archive.read_file(tmp_path / "bundle.tar.xz", f"work/{path.relative_to(tmp_path)}")
-    assert json.loads(packed) == {"run_id": "a", "starts": [bare, bare]}
+    assert json.loads(packed) == facts | {"starts": [bare, bare]}
+    of_another = project.run("transfer", "base", "ssmax", 42)
+    path.write_text(json.dumps({"run_id": of_another.spec.run_id, "spec": of_another.spec.to_dict()}))
+    with pytest.raises(PlumblineError, match=rf"that of run {of_another.key}, .* in the place of {run.key}"):
+        verb.pack(project, tmp_path / "swapped.tar.xz", allow_missing=True)
+    outcome = path.with_name("outcome.json")
+    outcome.write_text("{}")
+    hashes = {"files": {outcome.name: {"sha256": sha256_file(outcome)}}}
+    path.write_text(json.dumps(facts | hashes))
+    verb.pack(project, tmp_path / "bundle.tar.xz", allow_missing=True)
+    outcome.write_text('{"validation_loss": 1}')
+    with pytest.raises(PlumblineError, match=r"outcome\.json was changed: .*manifest\.json says"):
+        verb.pack(project, tmp_path / "edited.tar.xz", allow_missing=True)
+    assert not (tmp_path / "swapped.tar.xz").exists() and not (tmp_path / "edited.tar.xz").exists()
 
 
 def test_code_of_an_earlier_commit_warns_of_no_lost_precision() -> None:

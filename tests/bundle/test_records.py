@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import os
 import re
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -54,8 +56,33 @@ def test_a_bundle_of_a_commit_is_kept_once(tmp_path: Path) -> None:
     facts = json.loads((folder / records.SAYS).read_text())
     facts |= {"sha256": sha256_file(file), "commit": "cd" * 20}
     (folder / records.SAYS).write_text(json.dumps(facts))
-    with pytest.raises(PlumblineError, match="another format"):
+    with pytest.raises(PlumblineError, match="another commit"):
         records.read_record(folder)
+
+
+@pytest.mark.parametrize("change", [{"preset": "paper"}, {"studies": ["quack"]}, {"bytes": 1}, {"products": 2}])
+def test_a_record_that_describes_another_bundle_is_refused(tmp_path: Path, change: dict[str, Any]) -> None:
+    path = records.keep_bundle(tmp_path / "records/first", bundle(tmp_path / "made.tar.xz"), "A first one.")
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"words": "In other words."}))
+    assert records.read_record(path.parent).words == "In other words."
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    with pytest.raises(PlumblineError, match=f"another {next(iter(change))} than its archive"):
+        records.read_record(path.parent)
+
+
+def test_a_full_disk_of_records_is_named_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file, folder = bundle(tmp_path / "made.tar.xz"), tmp_path / "records/first"
+
+    def fail(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "copyfileobj", fail)
+        with pytest.raises(OSError, match="No space left") as error:
+            records.keep_bundle(folder, file, "A first one.")
+    assert error.value.filename == str(folder) and not list(folder.parent.iterdir())
+    assert records.keep_bundle(folder, file, "A first one.") == folder / records.SAYS
+    assert [path.name for path in folder.parent.iterdir()] == ["first"]
 
 
 def test_record_that_cannot_be_checked_does_not_stop_others(
@@ -82,6 +109,8 @@ def test_record_that_cannot_be_checked_does_not_stop_others(
     assert verify.main() == 1 and checked == ["whole"]
     first, second = capsys.readouterr().err.splitlines()
     assert first.startswith("error: damaged: ") and "the record is about" in first
+    monkeypatch.setattr(sys, "argv", ["verify", "--rebuild", folders[2]])
+    assert verify.main() == 16, "nothing was compared"
     assert second.startswith("error: later: ") and "bundle of format '9" in second and len(second) < 1000
 
 

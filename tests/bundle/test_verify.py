@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import sys
@@ -362,6 +363,70 @@ def test_a_record_is_verified_through_its_archive(tmp_path: Path) -> None:
     assert set(statuses(board).values()) == {"as written"} and len(statuses(board)) == len(pages) + 1
     pages[0].write_text("{}")
     assert statuses(board)[str(pages[0])] == "changed"
+
+
+def pack_run(path: Path, place: str = "base/softpick/s42", **changes: bytes) -> Path:
+    """A bundle of one run, its probes and a table, some of whose files were changed before the crate was made."""
+    spec = {"study": "transfer", "scale": "base", "method": "softpick", "init_seed": 42}
+    contents = {"outcome": b"{}", "metrics": b"metrics", "probes": b"probes", "table1": b"1", "table1_md": b"1"}
+    hashes = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
+    contents |= changes
+    listed = {f"{name}.{end}": {"sha256": hashes[name]} for name, end in (("outcome", "json"), ("metrics", "parquet"))}
+    listed["model.safetensors"] = {"sha256": "0" * 64}
+    manifest = {"run_id": run_files.id_of_spec(spec), "spec": spec, "files": listed}
+    provenance = {"csv_sha256": hashes["table1"], "files": {"table1.md": hashes["table1_md"]}}
+    facts = {"fingerprint": "f", "sha256": hashes["probes"], "files": {"probes.parquet": hashes["probes"]}}
+    run, probes, table = (
+        f"work/demo/runs/transfer/{place}",
+        "work/demo/probes/transfer/base/softpick/s42/probes",
+        "results/demo/transfer/table1",
+    )
+    files: dict[str, bytes | Path] = {
+        f"{run}/manifest.json": json.dumps(fingerprint_file.seal(manifest)).encode(),
+        f"{run}/outcome.json": contents["outcome"],
+        f"{run}/metrics.parquet": contents["metrics"],
+        f"{probes}.fingerprint.json": json.dumps(fingerprint_file.seal(facts)).encode(),
+        f"{probes}.parquet": contents["probes"],
+        f"{table}.provenance.json": json.dumps(fingerprint_file.seal(provenance)).encode(),
+        f"{table}.csv": contents["table1"],
+        f"{table}.md": contents["table1_md"],
+    }
+    kept = {name: content for name, content in files.items() if content}
+    archive.write(path, kept, ro_crate.CrateMetadata(name="a", description="b", date="2026-01-01"))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"outcome": b'{"validation_loss": 1}'}, "softpick/s42/outcome.json was changed"),
+        ({"metrics": b"other"}, "softpick/s42/metrics.parquet was changed"),
+        ({"probes": b"other"}, "probes.parquet was changed"),
+        ({"table1": b"2"}, "table1.csv was changed"),
+        ({"table1_md": b""}, "table1.md is not there"),
+        ({"place": "base/ssmax/s42"}, "that of run transfer/base/softpick/s42, and lies in the place of"),
+        ({"place": "base/softpick/s43"}, "that of run transfer/base/softpick/s42, and lies in the place of"),
+        ({"metrics": b"", "probes": b""}, ""),  # what a bundle may leave out
+        ({}, ""),
+    ],
+)
+def test_a_bundle_is_held_to_the_checksums_in_it(changes: dict[str, Any], why: str, tmp_path: Path) -> None:
+    bundle = pack_run(tmp_path / "bundle.tar.xz", **changes)
+    (result,) = verify.verify([bundle])
+    assert result.status == ("changed" if why else "as written") and why in result.why, result.why
+    record = {"words": "all", "commit": "", "products": 1, "sha256": sha256_file(bundle)}
+    atomic_write_json(tmp_path / "record.json", record)
+    assert statuses(tmp_path)[str(bundle)] == result.status
+
+
+def test_runs_in_one_anothers_place_are_told(tmp_path: Path) -> None:
+    archive.unpack(pack_run(tmp_path / "bundle.tar.xz"), tmp_path / "a", {})
+    runs = tmp_path / "a/work/demo/runs/transfer/base"
+    assert statuses(tmp_path / "a/work")[str(runs / "softpick/s42/manifest.json")] == "as written"
+    (runs / "softpick").rename(runs / "ssmax")
+    assert statuses(tmp_path / "a/work")[str(runs / "ssmax/s42/manifest.json")] == "changed"
+    copy = (runs / "ssmax/s42").rename(tmp_path / "copy")
+    assert statuses(copy)[str(copy / "manifest.json")] == "as written", "a copy of one's own is in nobody's place"
 
 
 @pytest.mark.parametrize(

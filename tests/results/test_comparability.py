@@ -18,6 +18,7 @@ from plumbline.results import __main__ as verb
 from plumbline.results.runs.comparability import ROUNDING
 from plumbline.results.runs.expected_runs import list_expected_runs
 from plumbline.results.runs.finished_runs import RunFrames, load
+from tests.studies.run_files import write_frame
 from tests.studies.transfer.synthetic_runs import World, tasks_of
 
 BASELINE, SOFTPICK, LARGE = (f"transfer/{name}/s42" for name in ("base/baseline", "base/softpick", "large/baseline"))
@@ -58,7 +59,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> World:
     for path in (world.root / "runs").rglob("manifest.json"):
         path.write_text(json.dumps(json.loads(path.read_text()) | MANIFEST))
     for path in (world.root / "scores").rglob("scores.parquet"):
-        frames.write(frames.read(path, "scores"), "scores", path, LABELS)
+        write_frame(frames.read(path, "scores"), "scores", path, LABELS)
     manifest(world, LARGE, data_fingerprint="f" * 16)  # it reads another pack, which is as it should be
     return world
 
@@ -73,7 +74,7 @@ def scores(world: World, key: str, change: Callable[[pd.DataFrame], pd.DataFrame
     path = world.root / "scores" / key / "scores.parquet"
     frame, meta = frames.read(path, "scores"), frames.metadata(path) | labels
     meta = {name: value for name, value in meta.items() if value is not None}
-    frames.write(change(frame) if change else frame, "scores", path, meta)
+    write_frame(change(frame) if change else frame, "scores", path, meta)
 
 
 def read(world: World, *, mixed: bool = False) -> RunFrames:
@@ -283,7 +284,7 @@ def write_probes(world: World, key: str, classes: dict[str, str], **labels: Any)
     row |= {"probe": "key_norm", "value": 2.5, "null": 1.0, "source": "offline"}
     meta = READ_WITH | {"probes": json.dumps(classes)} | labels
     meta = {name: value for name, value in meta.items() if value is not None}
-    frames.write(pd.DataFrame([row]), "probes", world.root / "probes" / key / "probes.parquet", meta)
+    write_frame(pd.DataFrame([row]), "probes", world.root / "probes" / key / "probes.parquet", meta)
 
 
 def read_probes(world: World, *, mixed: bool = False) -> RunFrames:

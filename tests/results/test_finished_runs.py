@@ -16,6 +16,7 @@ from plumbline.results import __main__ as results
 from plumbline.results.runs.expected_runs import ExpectedRun, list_expected_runs
 from plumbline.results.runs.finished_runs import load
 from tests import run_in_process
+from tests.studies.run_files import write_frame
 from tests.studies.transfer.synthetic_runs import World, tasks_of
 
 KEY = "transfer/base/baseline/s42"
@@ -41,7 +42,7 @@ def rewrite_run(world: World, key: str, run_id: str, numerics: int) -> None:
         path.write_text(json.dumps(content))
     for name in ("scores", "examples"):
         path = world.root / "scores" / key / f"{name}.parquet"
-        frames.write(frames.read(path, name).assign(run_id=run_id), name, path)
+        write_frame(frames.read(path, name).assign(run_id=run_id), name, path)
 
 
 def test_the_average_is_the_suites(world: World) -> None:
@@ -85,7 +86,7 @@ def test_where_every_run_is_the_expected_one_nothing_is_said(world: World) -> No
 
 def test_scores_of_another_run_than_outcomes_are_refused_even_so(world: World) -> None:
     path = world.root / "scores" / KEY / "scores.parquet"
-    frames.write(frames.read(path, "scores").assign(run_id="e" * 16), "scores", path)
+    write_frame(frames.read(path, "scores").assign(run_id="e" * 16), "scores", path)
     with pytest.raises(PlumblineError, match=r"scores.parquet .* e{16}"):
         load(list_expected_runs("found", world.study, ["base"], world.root), world.root, average="climb_avg")
 
@@ -116,11 +117,11 @@ def add_probes(world: World, key: str) -> list[ExpectedRun]:
 def test_probes_carry_their_run(world: World) -> None:
     expected = add_probes(world, KEY)
     run_id = expected[0].run_id
-    frames.write(PROBES.assign(run_id=run_id), "probes", world.root / "probes" / KEY / "probes.parquet")
+    write_frame(PROBES.assign(run_id=run_id), "probes", world.root / "probes" / KEY / "probes.parquet")
     read = load(expected, world.root, average="climb_avg", probes=True).probes
     assert len(read) == 2 and read["key"].eq(KEY).all() and read["method"].eq("baseline").all()
     assert read.loc[read["fraction"] == 1.0, ["value", "seed", "scale"]].values.tolist() == [[3.5, 42, "base"]]
-    frames.write(PROBES.assign(run_id="e" * 16), "probes", world.root / "probes" / KEY / "probes.parquet")
+    write_frame(PROBES.assign(run_id="e" * 16), "probes", world.root / "probes" / KEY / "probes.parquet")
     with pytest.raises(PlumblineError, match=r"probes.parquet .* e{16}"):
         load(expected, world.root, probes=True)
 

@@ -82,3 +82,15 @@ def test_a_file_that_is_not_the_one_that_was_written_is_refused(world: World, fi
     attack(world.root / folder / KEY / name)
     with pytest.raises(PlumblineError, match=message):
         read(world)
+
+
+@pytest.mark.parametrize("name", ["scores/{}/scores", "probes/{}/probes"])
+def test_a_frame_whose_record_is_gone_is_refused(world: World, name: str) -> None:
+    """Else whoever edits the frame has only to delete what would show it."""
+    sidecar = world.root / f"{name.format(KEY)}.fingerprint.json"
+    for content in ("", "{}"):
+        sidecar.write_text(content) if content else sidecar.unlink()
+        with pytest.raises(PlumblineError, match=rf"{sidecar.name} is missing or damaged.*snakemake"):
+            read(world)
+    fingerprint_file.write(sidecar.with_name(f"{sidecar.name.partition('.')[0]}.parquet"), "code")
+    assert len(read(world).runs) == 1

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import pandas as pd
 import pyarrow as pa
 
-from plumbline.core import frames
+from plumbline.core import fingerprint_file, frames
 from plumbline.core.run_files import MISSING
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.specs.spec import RunSpec
@@ -63,6 +63,12 @@ def make_run(
     )
 
 
+def write_frame(frame: pd.DataFrame, name: str, path: Path, metadata: dict[str, str] | None = None) -> None:
+    """Write scores or probes with the small file that their makers leave next to them."""
+    frames.write(frame, name, path, metadata)
+    fingerprint_file.write(path, "made up")
+
+
 def write_run(root: Path, run: MadeRun) -> None:
     """Write a run's files."""
     folder = root / "runs" / run.spec.key
@@ -74,9 +80,9 @@ def write_run(root: Path, run: MadeRun) -> None:
     if run.probes is not None:
         labels = {"probes": json.dumps({probe.name: "c" * 16 for probe in run.spec.probes}), "torch": "2.13.0"}
         labels |= {"validation_fingerprint": "e" * 16, "device": "cpu"}
-        frames.write(run.probes, "probes", root / "probes" / run.spec.key / "probes.parquet", metadata=labels)
+        write_frame(run.probes, "probes", root / "probes" / run.spec.key / "probes.parquet", labels)
     if run.scores is not None:
-        frames.write(run.scores, "scores", root / "scores" / run.spec.key / "scores.parquet")
+        write_frame(run.scores, "scores", root / "scores" / run.spec.key / "scores.parquet")
 
 
 @dataclass(frozen=True, kw_only=True)

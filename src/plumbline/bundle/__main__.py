@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Iterable
@@ -14,12 +15,13 @@ from typing import Any
 import msgspec
 
 from plumbline.bundle import archive, description, ro_crate
+from plumbline.bundle.checksum_records import require_agreement
 from plumbline.core import fingerprint_file, process_record, run_files
 from plumbline.core.command_line import HIDDEN, Parser, run
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import pretty_json, sha256_file
 from plumbline.project import Project, load
-from plumbline.project.bundle_products import BundleProduct
+from plumbline.project.bundle_products import CONFIGURATION, BundleProduct, is_read
 from plumbline.specs.yaml_files import PRESET_NOTES, PRESETS, load_config
 
 #: What an item is called in a frame of examples: its place and a hash. A text has other characters, and is longer.
@@ -56,6 +58,8 @@ def main() -> None:
     fingerprint_file.write(options.out, options.fingerprint)
     for product in lacking:
         print(f"missing, so not packed: {product}")
+    for name in choose_configuration(project)[1]:
+        print(f"not packed, since it is not in git, or nothing reads a file of its name: {name}")
     size = options.out.stat().st_size / 1e6
     print(f"{len(summary.products)} targets; {size:.2f} MB; sha256 {sha256_file(options.out)}")
     print(options.out)
@@ -74,7 +78,7 @@ def pack(
 
     Raises:
         PlumblineError: a product is not there (and `allow_missing` does not allow that), does not show what it was made
-            of, or what is to be packed holds texts.
+            of, or what is to be packed holds texts, is not as it was written, or is not in git.
     """
     folder = project.root / project.paths.results
     products = project.bundles.products
@@ -96,15 +100,44 @@ def pack(
             require_no_texts(project.root / path)
     summary = _describe_contents(project, products, work, [path for path in read if path.endswith(".json")])
     files: dict[str, bytes | Path] = {name: _prepare_file(project.root / path) for path, name in read.items()}
-    configuration = project.bundles.configuration_files()
+    configuration, _ = choose_configuration(project)
     configuration += [lock for lock in LOCKS if (project.root / lock).is_file()]
     files |= {path: project.root / path for path in configuration}
     results = (f"{project.paths.results}/{name}" for product in products for name in product.files)
     files |= {name: project.root / name for name in results}
     files[description.NAME] = msgspec.json.format(msgspec.json.encode(summary, order="sorted"), indent=1) + b"\n"
     files["README.md"] = _write_readme(summary).encode()
+    for name in (name for name in files if name.endswith(".json")):
+        require_agreement(name, _read_content(files[name]), lambda other: _hash_content(files.get(other)))
     archive.write(out, files, _crate_metadata(summary))
     return summary, lacking
+
+
+def choose_configuration(project: Project) -> tuple[list[str], list[str]]:
+    """Choose the files that state what was requested: those that git tracks, and where there is no git, or a study has
+    its own, those that are read by their names.
+
+    Returns:
+        These files, and those that are left out.
+
+    Raises:
+        PlumblineError: git does not track a file that would be read, so that it may be private.
+    """
+    names = project.bundles.configuration_files()
+    listing = description.run_git(project.root, "ls-files", "-z", "--", *CONFIGURATION)
+    tracked = set((listing or "").split("\0"))
+    chosen = [name for name in names if name in tracked or is_read(name)]
+    private = [name for name in chosen if name not in tracked and not _has_own_git(project.root, name)]
+    if listing is not None and private:
+        raise PlumblineError(
+            f"{len(private)} files that would be packed are not in git, such as {private[0]}, and may be private: git "
+            f"add what belongs into the bundle, and move the rest out of {', '.join(CONFIGURATION[:-1])}"
+        )
+    return chosen, sorted(set(names) - set(chosen))
+
+
+def _has_own_git(root: Path, name: str) -> bool:
+    return any((root / folder / ".git").exists() for folder in PurePosixPath(name).parents[:-1])
 
 
 def require_no_texts(path: Path) -> None:
@@ -129,6 +162,16 @@ def _prepare_file(path: Path) -> bytes | Path:
         return path
     run_files.require_manifest(path, manifest)
     return pretty_json(process_record.strip_local_facts(manifest)).encode()
+
+
+def _read_content(content: bytes | Path) -> bytes:
+    return content if isinstance(content, bytes) else content.read_bytes()
+
+
+def _hash_content(content: bytes | Path | None) -> str | None:
+    if content is None or isinstance(content, Path):
+        return None if content is None else sha256_file(content)
+    return hashlib.sha256(content).hexdigest()
 
 
 def _make_entry(project: Project, product: BundleProduct) -> description.BundleEntry:

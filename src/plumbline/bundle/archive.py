@@ -19,7 +19,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Self
 
 from plumbline.bundle import ro_crate
-from plumbline.core import fingerprint_file, run_files
+from plumbline.bundle.checksum_records import AS_WRITTEN, require_agreement
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import make_folder, name_in_errors, open_atomically, parse_json, sha256_file
 
@@ -46,6 +46,10 @@ _OF_OTHERS = (
     tarfile.XGLTYPE,
     tarfile.SOLARIS_XHDTYPE,
 )
+
+
+class ChangedArchive(PlumblineError):
+    """A bundle that can be read, and holds something else than was written."""
 
 
 def write(out: Path, files: Mapping[str, bytes | Path], crate: ro_crate.CrateMetadata) -> None:
@@ -136,16 +140,18 @@ class ComparedArchive:
 
 
 def compare_archive(archive: Path) -> ComparedArchive:
-    """Read every file of an archive and compare it with its crate; each manifest of a run with itself as well.
+    """Read every file of an archive and compare it with its crate, and the crate with the checksums in manifests of
+    runs, fingerprints and provenance.
 
     Raises:
-        PlumblineError: as `unpack`; or a manifest was changed before it was packed.
+        PlumblineError: as `unpack`; or a file was changed, or a run put in another one's place, before it was packed.
     """
     names: set[str] = set()
     unsealed = 0
     with _open_archive(archive) as (tar, stream):
         members = iter(tar)
         listed = _read_crate(tar, next(members, None), archive)
+        hashes = {name: entry.sha256 for name, entry in listed.items()}
         for member in members:
             entry = _find_entry(member, listed, archive)
             if entry.name in names:
@@ -153,27 +159,21 @@ def compare_archive(archive: Path) -> ComparedArchive:
             names.add(entry.name)
             hashed = _Hashed(_open_member(tar, member))
             content = io.BytesIO()
-            is_manifest = PurePosixPath(entry.name).name == "manifest.json" and entry.size <= LARGEST_CRATE
+            may_be_record = entry.name.endswith(".json") and entry.size <= LARGEST_CRATE
             while piece := hashed.read(_PIECE):
-                if is_manifest:
+                if may_be_record:
                     content.write(piece)
             _require_listed_bytes(entry, entry.size, hashed.sha256, archive)
-            if is_manifest:
-                unsealed += not _is_sealed(content.getvalue(), f"{archive}: {entry.name}")
+            try:
+                record = require_agreement(entry.name, content.getvalue(), hashes.get) if may_be_record else None
+            except PlumblineError as error:
+                raise ChangedArchive(f"{archive}: {error}") from error
+            is_manifest = PurePosixPath(entry.name).name == "manifest.json"
+            unsealed += is_manifest and (record is None or record.status != AS_WRITTEN)
         stream.read_to_its_end(tar.offset)
     if missing := sorted(listed.keys() - names):
         raise PlumblineError(f"{archive} lacks {len(missing)} of its {len(listed)} files ({missing[0]}); copy it again")
     return ComparedArchive(files=len(listed), unsealed=unsealed)
-
-
-def _is_sealed(content: bytes, where: str) -> bool:
-    """Return whether the manifest of a run has its own SHA-256, which is then compared."""
-    try:
-        manifest = parse_json(content)
-    except ValueError as error:
-        raise PlumblineError(f"{where} is not JSON ({error})") from error
-    run_files.require_manifest(Path(where), manifest)
-    return fingerprint_file.OF_THE_REST in manifest
 
 
 def _unpack(archive: Path, folder: Path, moved: Mapping[str, str]) -> dict[str, ro_crate.ArchivedFile]:
@@ -282,7 +282,7 @@ def _find_entry(
 
 def _require_listed_bytes(entry: ro_crate.ArchivedFile, size: int, sha256: str, archive: Path) -> None:
     if (size, sha256) != (entry.size, entry.sha256):
-        raise PlumblineError(
+        raise ChangedArchive(
             f"{archive}: {entry.name} is not the file that {ro_crate.NAME} describes ({size} bytes of {entry.size}, "
             "another SHA-256): it is damaged, or was changed after it was made"
         )

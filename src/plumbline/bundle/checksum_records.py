@@ -17,6 +17,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.files import canonical_json, parse_json, sha256_text
 from plumbline.core.run_files import EXPORT_RECORD, POINTS, POINTS_INDEX
 from plumbline.data.manifest import PACKS
+from plumbline.project.paths import RESULTS
 
 AS_WRITTEN: Final = "as written"
 CHANGED: Final = "changed"
@@ -58,9 +59,40 @@ def read_record(path: Path) -> ChecksumRecord | None:
     """
     if path.suffix != ".json" or path.stat().st_size > LARGEST:
         return None
-    form, ours = _find_form_by_name(path), _lies_where_makers_write(path)
+    return _parse_record(path, path.read_bytes(), os.path.exists)
+
+
+def require_agreement(name: str, text: bytes, find_sha256: Callable[[str], str | None]) -> ChecksumRecord | None:
+    """Read a JSON file of an archive as `read_record` does, and compare the files that it names with those in the
+    archive. Weights and texts are not in it, products are.
+
+    Args:
+        find_sha256: the SHA-256 of a file of the archive, by its name there; None if there is no such file.
+
+    Raises:
+        PlumblineError: the record, or a file that it names, is not as it was written.
+    """
+    root = Path("/")
+    record = _parse_record(root / name, text, lambda path: find_sha256(os.path.normpath(path)[1:]) is not None)
+    if record is not None and record.status == CHANGED:
+        raise PlumblineError(f"{name} was changed: {record.why}")
+    for path, sha256 in record.files.items() if record else ():
+        file = os.path.normpath(path)[1:]
+        there = find_sha256(file)
+        if there is None and file.startswith(f"{RESULTS}/"):
+            raise PlumblineError(f"{file} is not there, and {name} names it; have both made again")
+        if there not in (None, sha256):
+            raise PlumblineError(
+                f"{file} was changed: its sha256 is {there}, and {name} says {sha256}; restore it, or have both made "
+                "again"
+            )
+    return record
+
+
+def _parse_record(path: Path, text: bytes, exists: Callable[[Path], bool]) -> ChecksumRecord | None:
+    form, ours = _find_form_by_name(path, exists), _lies_where_makers_write(path, exists)
     try:
-        content = parse_json(path.read_bytes())
+        content = parse_json(text)
         if not isinstance(content, dict):
             raise ValueError("holds no object")
         form = form or _find_form_by_content(content)
@@ -94,7 +126,17 @@ def _require_keys(manifest: dict[str, Any]) -> None:
             raise ValueError(f"{key!r} is missing")
 
 
-def _lies_where_makers_write(path: Path) -> bool:
+def _require_place(path: Path, manifest: Mapping[str, Any]) -> None:
+    """Refuse the manifest of a run that lies in the place of another one, where tables would take it for that one."""
+    *above, study, scale, method, seed = Path(os.path.abspath(path)).parent.parts[-5:]
+    spec = manifest.get("spec", {})
+    values = [spec.get(name) for name in ("study", "scale", "method", "init_seed")]
+    key, place = "{}/{}/{}/s{}".format(*values), f"{study}/{scale}/{method}/{seed}"
+    if above == ["runs"] and None not in values and key != place:
+        raise PlumblineError(f"{path}: it is that of run {key}, and lies in the place of {place}; put both runs back")
+
+
+def _lies_where_makers_write(path: Path, exists: Callable[[Path], bool]) -> bool:
     """Return whether a file lies where its maker writes files of its name, which others use for their own files too."""
     folder = path.absolute().parent
     above = [parent.name for parent in (folder, *folder.parents)]
@@ -107,7 +149,7 @@ def _lies_where_makers_write(path: Path) -> bool:
         "record.json": ("bundle.tar.xz",),
         "model.json": ("elimination.json",),
     }
-    if any((folder / name).exists() for name in beside.get(path.name, ())):
+    if any(exists(folder / name) for name in beside.get(path.name, ())):
         return True
     if path.name == "manifest.json":
         return above[4:5] == ["runs"]
@@ -118,7 +160,7 @@ def _lies_where_makers_write(path: Path) -> bool:
     if path.name == "items.json":
         return above[1:2] == ["items"]
     if path.name.endswith(_PROVENANCE):
-        return path.with_name(f"{path.name.removesuffix(_PROVENANCE)}.csv").exists()
+        return exists(path.with_name(f"{path.name.removesuffix(_PROVENANCE)}.csv"))
     return path.name.endswith(_BESIDE) or PACKS in above[2:3] or above[1:2] == ["measured"]
 
 
@@ -131,6 +173,7 @@ def _check_own_sha256(path: Path, content: dict[str, Any]) -> tuple[Status, str]
             return (AS_WRITTEN, "") if right else (CHANGED, "its own sha256 is another one")
         if path.name == "manifest.json":
             run_files.require_manifest(path, content)
+            _require_place(path, content)
         sealed = path.name.endswith((_BESIDE, _PROVENANCE))
         require = fingerprint_file.require_sealed if sealed else fingerprint_file.require_as_written
         require(path, content, "have it made again")
@@ -144,14 +187,14 @@ def _check_own_sha256(path: Path, content: dict[str, Any]) -> tuple[Status, str]
 _Form = Callable[[Path, dict[str, Any]], dict[str, str]]
 
 
-def _find_form_by_name(path: Path) -> _Form | None:
+def _find_form_by_name(path: Path, exists: Callable[[Path], bool]) -> _Form | None:
     if path.name.endswith(_BESIDE):
         return _read_product
     if path.name.endswith(_PROVENANCE):
         return _read_provenance
     if path.parent.parent.name.startswith("context") and path.parent.parent.parent.name == PACKS:
         return _read_shards
-    if os.path.exists(path.with_suffix(".parquet")):
+    if exists(path.with_suffix(".parquet")):
         return _read_frame
     if path.name == "metadata.json" and path.parent.name.lstrip(".").startswith("step-"):
         return _read_listed_files
@@ -183,8 +226,10 @@ def _read_listed_files(path: Path, content: dict[str, Any]) -> dict[str, str]:
 
 
 def _read_product(path: Path, content: dict[str, Any]) -> dict[str, str]:
-    """Read the checksums of a product and of the files next to it."""
-    return dict(content.get(fingerprint_file.FILES, {}))
+    """Read the checksums of a product and of the files next to it. Earlier versions do not name the product."""
+    sha256, frame = content.get(fingerprint_file.BYTES), f"{path.name.removesuffix(_BESIDE)}.parquet"
+    of_frame = {frame: sha256} if sha256 and frame in ("scores.parquet", "probes.parquet") else {}
+    return of_frame | dict(content.get(fingerprint_file.FILES, {}))
 
 
 def _read_provenance(path: Path, content: dict[str, Any]) -> dict[str, str]:

@@ -204,6 +204,6 @@ def run_git(root: Path, *arguments: str) -> str | None:
         process = subprocess.run(
             ["git", "-C", str(root), *arguments], capture_output=True, text=True, timeout=60, check=True
         )
-    except (OSError, subprocess.SubprocessError):
+    except (OSError, ValueError, subprocess.SubprocessError):  # ValueError: a name that is not in UTF-8
         return None
     return process.stdout.strip()

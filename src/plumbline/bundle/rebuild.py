@@ -20,13 +20,14 @@ import msgspec
 
 from plumbline.bundle import archive, commit_code, description, remake
 from plumbline.core import processor
-from plumbline.core.command_line import Parser, run
+from plumbline.core.command_line import EXIT_NOTHING_COMPARED, Parser, run
 from plumbline.core.csv_text import write_rows
 from plumbline.core.errors import PlumblineError, visible
 from plumbline.core.files import atomic_write_text, sha256_file
+from plumbline.project.bundle_products import FILES
 from plumbline.specs import code_hash, study_folders
 
-EQUAL, DIFFERENT, MISSING = "equal", "different", "missing"
+EQUAL, DIFFERENT, MISSING, NOT_BUNDLED = "equal", "different", "missing", "not in the bundle"
 
 #: Where the folder has the products that the bundle brought; its own are where a project has them.
 BROUGHT = "bundled"
@@ -45,8 +46,8 @@ WITHOUT_OLD_WARNINGS = {"PYTHONWARNINGS": "ignore:Precision loss occurred:Runtim
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RebuildResult:
-    """The outcome of a rebuild: the bundle's description (`said`), and for each file whether it is equal, different or
-    missing (`verdicts`).
+    """The outcome of a rebuild: the bundle's description (`summary`), and for each file whether it is equal, different,
+    missing or not in the bundle (`verdicts`).
 
     `failed`: product -> why it could not be made. `otherwise`: in what this machine differs from the one that made the
     bundle.
@@ -59,8 +60,8 @@ class RebuildResult:
 
     @property
     def whole(self) -> bool:
-        """Whether every file of the bundle is equal."""
-        return set(self.verdicts.values()) <= {EQUAL}
+        """Whether there are files, and every one is equal."""
+        return set(self.verdicts.values()) == {EQUAL} and not self.failed
 
 
 def arguments() -> Parser:
@@ -78,7 +79,7 @@ def arguments() -> Parser:
 
 
 def main() -> int:
-    """Run `plumbline rebuild`, and return the exit code: 0 if all files are equal, else 1."""
+    """Run `plumbline rebuild`, and return the exit code: 0 if all files are equal, 16 if there are none, else 1."""
     options = arguments().parse_args()
     result = rebuild_bundle(
         options.bundle,
@@ -89,7 +90,7 @@ def main() -> int:
         any_versions=options.any_versions,
     )
     print(format_result(result, options.into))
-    return 0 if result.whole else 1
+    return 0 if result.whole else 1 if result.verdicts else EXIT_NOTHING_COMPARED
 
 
 def rebuild_bundle(
@@ -135,8 +136,9 @@ def rebuild_bundle(
             raise
     if other:
         otherwise.append(f"code or configuration of {_format_some(other)} differs from what the bundle was made with")
-    products = [name for name in sorted(listed) if name.startswith("results/")]
-    verdicts = {name: _compare_file(folder, name, listed[name].sha256) for name in products}
+    bundled = {name: entry.sha256 for name, entry in listed.items() if name.startswith("results/")}
+    names = sorted(bundled.keys() | _list_product_files(summary, folder))
+    verdicts = {name: _compare_file(folder, name, bundled.get(name)) for name in names}
     failed = {name: why for answer in answers for name, why in answer.failed.items()}
     _write_list(folder, verdicts)
     return RebuildResult(summary=summary, verdicts=verdicts, failed=failed, otherwise=tuple(otherwise))
@@ -163,12 +165,15 @@ def format_result(result: RebuildResult, folder: Path | None = None) -> str:
     lines += [f"different here: {difference}" for difference in result.otherwise]
     lines += [f"{verdict}: {name}" for name, verdict in result.verdicts.items() if verdict != EQUAL]
     lines += [f"could not be made: {name}: {why}" for name, why in result.failed.items()]
-    shares = ", ".join(f"{counts[verdict]} {verdict}" for verdict in (EQUAL, DIFFERENT, MISSING))
+    kinds = (EQUAL, DIFFERENT, MISSING, *[NOT_BUNDLED] * (NOT_BUNDLED in counts))
+    shares = ", ".join(f"{counts[verdict]} {verdict}" for verdict in kinds)
     lines.append(
         f"{len(summary.products)} targets, {len(result.verdicts)} files: {shares}"
         + (f"; {folder / LIST} has each" if folder else "")
     )
-    if folder and not result.whole:
+    if not result.verdicts:
+        lines.append("nothing was compared")
+    elif folder and not result.whole:
         lines.append(f"compare with: diff -r {folder / BROUGHT} {folder / 'results'}")
     return visible("\n".join(lines))
 
@@ -298,10 +303,22 @@ def _format_some(names: list[str]) -> str:
     return f"{len(names)} targets ({', '.join(sorted(names)[:3])}{', ...' if len(names) > 3 else ''})"
 
 
-def _compare_file(folder: Path, name: str, sha256: str) -> str:
+def _list_product_files(summary: description.BundleDescription, folder: Path) -> set[str]:
+    """List the files that the bundle's targets have here, and of each target the first one, even if it was not made:
+    a bundle may lack what it says it has. Code of another commit may make fewer files of a target."""
+    names = set[str]()
+    for product in summary.products:
+        first, *others = (f"{summary.results}/{product.path}{ending}" for ending in FILES[product.kind])
+        names |= {first, *(name for name in others if (folder / name).is_file())}
+    return names
+
+
+def _compare_file(folder: Path, name: str, sha256: str | None) -> str:
     path = folder / name
     if not path.is_file():
         return MISSING
+    if sha256 is None:
+        return NOT_BUNDLED
     return EQUAL if sha256_file(path) == sha256 else DIFFERENT
 
 
@@ -309,7 +326,8 @@ def _write_list(folder: Path, verdicts: dict[str, str]) -> None:
     rows = [["file", "verdict", "sha256_bundled", "sha256_rebuilt"]]
     for name, verdict in verdicts.items():
         rebuilt = "" if verdict == MISSING else sha256_file(folder / name)
-        rows.append([name, verdict, sha256_file(folder / BROUGHT / name.partition("/")[2]), rebuilt])
+        brought = folder / BROUGHT / name.partition("/")[2]
+        rows.append([name, verdict, sha256_file(brought) if brought.is_file() else "", rebuilt])
     atomic_write_text(folder / LIST, write_rows(rows))
 
 

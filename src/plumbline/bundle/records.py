@@ -13,7 +13,7 @@ import msgspec
 from plumbline.bundle import archive, description, rebuild
 from plumbline.core.command_line import Parser, run
 from plumbline.core.errors import PlumblineError
-from plumbline.core.files import atomic_write_bytes, sha256_file
+from plumbline.core.files import make_folder, name_in_errors, sha256_file
 from plumbline.project.paths import BUNDLE
 
 #: The folder of records, and the file of each that describes it.
@@ -60,17 +60,36 @@ def list_records(records: Path = FOLDER) -> list[str]:
 def keep_bundle(folder: Path, bundle: Path, reason: str) -> Path:
     """Keep a bundle as a new record: copy it into `folder`, and write its description; returns that file's path.
 
+    The folder is there once both are: what failed can be repeated.
+
     Raises:
         PlumblineError: there is such a record, or the bundle names no commit that has all of its sources.
     """
     if folder.exists():
         raise PlumblineError(f"{folder} exists; a record is not overwritten, choose another name")
+    record = _describe_bundle(bundle, reason)
+    make_folder(folder.parent)
+    with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as scratch:
+        made = Path(scratch) / folder.name
+        made.mkdir()
+        with name_in_errors(folder, others=True):  # shutil.copyfile would blame the bundle for a full disk of records
+            with open(bundle, "rb") as source, open(made / BUNDLE, "wb") as copy:
+                shutil.copyfileobj(source, copy)
+            (made / SAYS).write_bytes(msgspec.json.format(msgspec.json.encode(record), indent=2) + b"\n")
+        made.rename(folder)
+    return folder / SAYS
+
+
+def _describe_bundle(bundle: Path, reason: str) -> KeptBundle:
+    """Describe a bundle as its record does.
+
+    Raises:
+        PlumblineError: the bundle names no commit that has all of its sources.
+    """
     summary = description.parse_description(archive.read_file(bundle, description.NAME), str(bundle))
     if summary.commit is None or summary.edited:
         raise PlumblineError(f"{bundle} was made from uncommitted sources; commit them, and make it again")
-    folder.mkdir(parents=True)
-    shutil.copyfile(bundle, folder / BUNDLE)
-    record = KeptBundle(
+    return KeptBundle(
         words=reason,
         format=summary.format,
         commit=summary.commit,
@@ -80,8 +99,6 @@ def keep_bundle(folder: Path, bundle: Path, reason: str) -> Path:
         bytes=bundle.stat().st_size,
         sha256=sha256_file(bundle),
     )
-    atomic_write_bytes(folder / SAYS, msgspec.json.format(msgspec.json.encode(record), indent=2) + b"\n")
-    return folder / SAYS
 
 
 def read_record(folder: Path) -> KeptBundle:
@@ -97,13 +114,12 @@ def read_record(folder: Path) -> KeptBundle:
     bundle = folder / BUNDLE
     if not bundle.is_file() or sha256_file(bundle) != record.sha256:
         raise PlumblineError(f"{bundle} is not the archive that {SAYS} names; restore it from the repository")
-    summary = description.parse_description(archive.read_file(bundle, description.NAME), str(bundle))
-    if (summary.format, summary.commit, len(summary.products)) != (
-        record.format,
-        record.commit,
-        record.products,
-    ) or summary.edited:
-        raise PlumblineError(f"{folder / SAYS} gives another format, commit or number of targets than its archive")
+    described = msgspec.structs.asdict(_describe_bundle(bundle, record.words))
+    if other := [name for name, value in msgspec.structs.asdict(record).items() if described[name] != value]:
+        raise PlumblineError(
+            f"{folder / SAYS} gives another {', '.join(other)} than its archive has ({described[other[0]]}); "
+            "restore it from the repository"
+        )
     return record
 
 
@@ -124,8 +140,8 @@ def unpack_runs(path: Path, folder: Path) -> tuple[str, Path]:
     return summary.asked.preset, runs
 
 
-def rebuild_record(folder: Path, jobs: int = 1) -> bool:
-    """Make a record's products again with its commit's code, and print the outcome; returns whether all are equal.
+def rebuild_record(folder: Path, jobs: int = 1) -> rebuild.RebuildResult:
+    """Make a record's products again with its commit's code, and print and return the outcome.
 
     Raises:
         PlumblineError: the record is damaged, or its commit's code cannot be called.
@@ -135,7 +151,7 @@ def rebuild_record(folder: Path, jobs: int = 1) -> bool:
     with tempfile.TemporaryDirectory() as scratch:
         result = rebuild.rebuild_bundle(folder / BUNDLE, Path(scratch) / "rebuilt", jobs=jobs, at_commit=True)
         print(rebuild.format_result(result))
-    return result.whole
+    return result
 
 
 if __name__ == "__main__":

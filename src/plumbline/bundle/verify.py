@@ -226,7 +226,9 @@ def _verify_archive(path: Path, checksums: list[tuple[str, ChecksumRecord]], has
     try:
         compared = archive.compare_archive(path)
     except PlumblineError as error:
-        return (CHANGED, str(error)) if checksums else (NOT_KNOWN, f"{_NO_CHECKSUM}, and it cannot be read as a bundle")
+        if checksums or isinstance(error, archive.ChangedArchive):
+            return CHANGED, str(error).removeprefix(f"{path}: ")
+        return NOT_KNOWN, f"{_NO_CHECKSUM}, and it cannot be read as a bundle"
     reason = f"by {checksums[0][1].path.name}, and " if checksums else "by "
     reason += f"its crate, which has the sha256 of each of its {compared.files} files"
     if compared.unsealed:
@@ -373,14 +375,15 @@ def _rebuild(paths: list[Path], jobs: int) -> int:
     folders = paths or [records.FOLDER / name for name in records.list_records()]
     if not folders:
         raise UsageError(f"{records.FOLDER} has no record; name one")
-    code = 0
+    codes = set()
     for folder in folders:
         try:
-            code = max(code, 0 if records.rebuild_record(folder, jobs) else EXIT_DIFFERENT)
+            result = records.rebuild_record(folder, jobs)
+            codes.add(0 if result.whole else EXIT_DIFFERENT if result.verdicts else EXIT_NOTHING_COMPARED)
         except PlumblineError as error:
             print(f"error: {folder.name}: {error}", file=sys.stderr, flush=True)
-            code = code or 1
-    return code
+            codes.add(1)
+    return next(code for code in (EXIT_DIFFERENT, 1, EXIT_NOTHING_COMPARED, 0) if code in codes)
 
 
 def _retrain(path: Path, count: int, seed: int | None, config: list[str], as_json: bool) -> int:

@@ -51,14 +51,20 @@ def write(product: str | Path, fingerprint: str, *, companions: Iterable[Path] =
         sidecar_path(product).unlink(missing_ok=True)
 
 
-def read_verified(product: str | Path) -> dict[str, Any]:
+def read_verified(product: str | Path, *, required: bool = False) -> dict[str, Any]:
     """Read what the small file next to `product` says, once the product is known to be the file that it was written
-    for; empty if there is no small file.
+    for; empty if there is no small file, which may not be if it is `required`.
 
     Raises:
         PlumblineError: the product has other bytes, or the small file says something else than was written.
     """
     content = read(sidecar_path(product)) or {}
+    if required and not content:
+        raise PlumblineError(
+            f"{sidecar_path(product)} is missing or damaged, so that nothing shows whether {product} is the file that "
+            f"was made; restore both, or have it made again (snakemake {product}, with the --config that it was made "
+            "with)"
+        )
     require_sealed(sidecar_path(product), content, "delete it and the file that it is of, and have that made again")
     expected = content.get(BYTES)
     if expected is not None and (sha256 := sha256_file(product)) != expected:

@@ -5,6 +5,7 @@ Nothing heavy and nobody's texts: no weights, no checkpoints, no corpus, no toke
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,13 @@ FILES = {
 #: Folders and files of the project that state what was requested, what can be, and how it is made. Of studies all
 #: except their code: nothing that a bundle brings is run.
 CONFIGURATION = ("config", study_folders.STUDIES, "workflow", "Snakefile")
+
+#: Those of them that are read, by their names: others lie there by chance, or are somebody's own.
+_READ = re.compile(
+    r"Snakefile|workflow/(Snakefile|rules/[^/]+\.smk|report/[^/]+\.rst)"
+    r"|config/((corpora|presets|suites|tasks)/)?[^/]+\.(yaml|md)"
+    rf"|{study_folders.STUDIES}/([^/]+/({study_folders.PUBLISHED}/)?)?[^/]+\.(yaml|csv|md|bib|svg)"
+)
 
 #: Timings of jobs that are not products of a study.
 OTHER_TIMINGS = ("verdict",)
@@ -53,6 +61,11 @@ class BundleProduct:
     def files(self) -> tuple[str, ...]:
         """The product's files, below the preset's folder of results."""
         return tuple(f"{self.path}{ending}" for ending in FILES[self.kind])
+
+
+def is_read(name: str) -> bool:
+    """Whether a file of `CONFIGURATION`, named from the root of a project, is read by its name and place."""
+    return _READ.fullmatch(name) is not None
 
 
 class BundleProducts:
@@ -110,8 +123,8 @@ class BundleProducts:
         return sorted(path for path in paths | self._list_timings() if (self.configuration.root / path).is_file())
 
     def configuration_files(self) -> list[str]:
-        """The files that state what was requested, those of every study of the project among them: the audit reads them
-        all. A study of an installed package is brought by that."""
+        """The files that lie where what was requested is stated, those of every study of the project among them: the
+        audit reads them all. A study of an installed package is brought by that."""
         roots = [self.configuration.root / name for name in CONFIGURATION]
         paths = [path for place in roots for path in (place, *place.rglob("*"))]
         relative = [path.relative_to(self.configuration.root) for path in paths if path.is_file()]

@@ -17,7 +17,7 @@ from plumbline.core import frames
 from plumbline.results.runs.expected_runs import list_expected_runs
 from plumbline.results.runs.finished_runs import RunFrames, load
 from plumbline.specs import study_config
-from tests.studies.run_files import keep_read, make_run, write_run
+from tests.studies.run_files import keep_read, make_run, write_frame, write_run
 from tests.studies.transfer.synthetic_results import (
     PUBLISHED,
     Run,
@@ -113,7 +113,7 @@ class World:
         frame = pd.concat([frame.assign(primary=True), *(other.assign(primary=False) for other in others)])
         frame = frame.assign(run_id=spec.run_id, stderr=0.01, items=100, task_source=source)
         path = self.root / "scores" / spec.key / "scores.parquet"
-        frames.write(frame.assign(harness_version="0.4.13"), "scores", path)
+        write_frame(frame.assign(harness_version="0.4.13"), "scores", path)
         given_answers = pd.Series(dtype=float) if answers is None else answers
         of_items = (
             given_answers.rename("value").rename_axis(["task", "item"][: given_answers.index.nlevels]).reset_index()

@@ -13,6 +13,7 @@ from plumbline.results.tables import write_table
 from plumbline.results.tables.table import Table
 from plumbline.specs import study_config, study_parts
 from tests.studies import made_targets
+from tests.studies.run_files import write_frame
 from tests.studies.test_every_target import check_csv
 from tests.studies.transfer.synthetic_results import PRIMARY, SECOND, Run
 from tests.studies.transfer.synthetic_runs import PUBLISHED, World, history, read_printed_rows, tasks_of
@@ -172,7 +173,7 @@ def test_what_was_not_read_of_attention_has_a_word(tmp_path):
     assert table.cell("baseline/s42", "concentration").word == "missing"
     key = world.study.key("large", "ssmax", 42)
     path = tmp_path / "probes" / key / "probes.parquet"
-    frames.write(frames.read(path, "probes").iloc[:0], "probes", path, metadata=frames.metadata(path))
+    write_frame(frames.read(path, "probes").iloc[:0], "probes", path, frames.metadata(path))
     assert make_table(world, "attention_concentration").cell("ssmax/s42", "concentration").word == "no weights of keys"
 
 

@@ -352,7 +352,7 @@ def _require_run_id(run_id: str | None, path: Path, run: ExpectedRun) -> None:
 def _read_frame(path: Path, name: str, run: ExpectedRun) -> pd.DataFrame | None:
     if not path.exists():
         return None
-    fingerprint_file.read_verified(path)
+    fingerprint_file.read_verified(path, required=True)
     frame = frames.read(path, name)
     for run_id in frame["run_id"].unique():
         _require_run_id(run_id, path, run)
