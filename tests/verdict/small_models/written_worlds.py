@@ -20,6 +20,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from plumbline.core import fingerprint_file
 from plumbline.core import frames as schemas
 from plumbline.published.printed_numbers import PrintedNumbers
 from plumbline.results.runs import finished_runs
@@ -208,6 +209,7 @@ def _write_frame(name: str, work: Path, run: MadeRun, rows: list[dict[str, Any]]
     path.parent.mkdir(parents=True)
     table = pa.Table.from_pandas(frame, schema=schema, preserve_index=False)
     pq.write_table(table.replace_schema_metadata({b"frame": name.encode(), **_encode(labels)}), path)
+    fingerprint_file.write(path, "made up")
 
 
 def _encode(labels: Mapping[str, str]) -> dict[bytes, bytes]:
