@@ -35,3 +35,12 @@ def test_claims_without_register_or_evidence(left_out: str, tmp_path: Path, monk
     monkeypatch.setattr(sys, "argv", argv)
     with pytest.raises(PlumblineError, match=f"mine/claims.py: there is no {left_out}"):
         verb.main()
+
+
+def test_claims_of_a_preset_that_has_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A traceback of the first checker that found no runs, or a table of claims that nothing was looked at for."""
+    argv = ["verb", "claims", "premature", "--preset", "evening", "--out", str(tmp_path / "claims.csv")]
+    monkeypatch.setattr(sys, "argv", argv)
+    with pytest.raises(PlumblineError, match="premature has no claims at preset evening.*'demo'"):
+        verb.main()
+    assert not list(tmp_path.iterdir())

@@ -158,10 +158,8 @@ def _judge_study_claims(options: argparse.Namespace) -> None:
     from plumbline.results.claims import claim_verdicts, replication_rates
 
     study = study_config.load(options.study, options.preset, source=options.documents_source)
-    if study.code != study.name:
-        raise PlumblineError(
-            f"{study.name} makes no claims: it extends {study.code}, whose paper does; ask for those of {study.code}"
-        )
+    if reason := study.reason_without_claims:
+        raise PlumblineError(reason)
     published = PrintedNumbers.of(study.code)
     claims = study_parts.part(study.code, "claims")
     for name, remedy in (("CHECKS", "CHECKS = ClaimChecks()"), ("Evidence", "Evidence = ClaimEvidence")):
