@@ -193,6 +193,7 @@ def change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, repository: Path) ->
         (lambda c: c["statements"][0].update(spread=0.1), r"statements.0.spread: .*`order`"),
         (lambda c: c["statements"][0]["measure"].update(at=0.5), r"statements.0.measure.at: .*`layers`"),
         (lambda c: c["statements"][1].update(id="slowing_lowers_the_loss"), r"statements: .*slowing_lowers_the_loss"),
+        (lambda c: c["sizes"]["deep"].update(label="0.8M"), r"small.yaml: sizes: the label '0.8M'"),
         (lambda c: c["statements"][0].update(contrasts={"a": {"gpt": 0}}), r"statements.0.contrasts: 'a'"),
         (lambda c: c["statements"][0].update(contrasts={"a": {"gtp": 1}}), r"slowing_lowers_the_loss.contrasts.*'gtp'"),
         (lambda c: c["sizes"]["deep"].update(scale="bse"), r"sizes.deep: .*no scale 'bse'.*'base'"),

@@ -219,6 +219,9 @@ class SmallFile(ClosedStruct, frozen=True, kw_only=True):
         ids = [statement.id for statement in self.statements]
         if len(set(ids)) < len(ids):
             raise Fault(f"the id {max(ids, key=ids.count)!r} is there twice; rename one", "statements")
+        labels = [size.label for size in self.sizes.values()]  # by which tables and pages tell sizes apart
+        if len(set(labels)) < len(labels):
+            raise Fault(f"the label {max(labels, key=labels.count)!r} is there twice; change one", "sizes")
         for number, statement in enumerate(self.statements):
             place = ("statements", number)
             for size in [*statement.sizes, *(statement.noise or {})]:
