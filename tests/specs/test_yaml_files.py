@@ -78,6 +78,8 @@ def test_config_yaml(root: Path, key: str, value: Any, says: str) -> None:
 @pytest.mark.parametrize(
     ("key", "value", "says"),
     [
+        ("study", "report", r"study: 'report' is no name of a study: .*report, verdict"),
+        ("study", "demo", "study: 'demo' is no name of a study"),
         ("recipe.train.stepz", 3, "recipe.train: unknown key 'stepz'; did you mean 'steps'"),
         ("scales.base.huge", {}, "scales.base: .*'huge'"),
         ("scales.base.demo.model.widht", 3, "scales.base.demo.model: unknown key 'widht'; did you mean 'width'"),
