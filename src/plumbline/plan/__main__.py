@@ -53,8 +53,13 @@ def main() -> None:
     """Run `plumbline plan`: print the plan for a terminal, by stage at the preset paper, else by target.
 
     With ``--out`` the plan is also written, with all columns, as csv and md.
+
+    Raises:
+        PlumblineError: ``--out`` is not a CSV, or the configuration, the machine or a target cannot be meant.
     """
     options = arguments().parse_args()
+    if options.out is not None and options.out.suffix != ".csv":
+        raise PlumblineError(f"--out {options.out} must end in .csv; the page next to it ends in .md")
     config = _load_configuration(options)
     machine = machines.load(config["machine"])
     if options.device_hour_price is not None:
