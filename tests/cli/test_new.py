@@ -125,6 +125,7 @@ def test_what_is_written_out_here_is_in_project_of_wheel_only(project: Path) -> 
         ("transfer", "mixer", r"NAME: 'transfer' .*study.*`plumbline ls methods --study tra"),
         ("swiglu", "ffn", r"NAME: 'swiglu' .*slot ffn.*`model: {ffn: {nam"),
         ("demo", "mixer", r"NAME: 'demo' .*preset.*`--preset demo`"),
+        ("report", "mixer", r"NAME: 'report' .*results/.*'my_report'"),
         ("second_hardware", "mixer", r"NAME: 'second_hardware' .*arm of transfer"),
         ("json", "mixer", "'json'.*'my_json'"),
         ("mixer", "mixer", "'mixer'.*'my_mixer'"),

@@ -11,11 +11,18 @@ import pytest
 from plumbline.cli import main
 from tests import run_in_process
 
+TABLE = ("table", "key_norms", "small", "--preset", "evening", "--out", "x.csv")
 SAID = {
     ("show", "nope.csv"): "there is no table nope.csv; plumbline ls targets lists those that can be made",
     ("show", "results/demo/transfer/nope.csv"): "make it first: snakemake results/demo/transfer/nope.csv",
     ("show", "README.md"): "README.md is no table; name the csv of one, such as results/table2.csv",
     ("status", "--work", "nope"): "--work: there is no folder nope; name the folder with the work of each preset",
+    (*TABLE, "--work", "nope"): "--work: there is no folder nope; name the one of the preset, such as work/demo",
+    ("claims", "key_norms", "--work", "nope", "--out", "x.csv"): "--work: there is no folder nope",
+    ("figure", "transfer", "fig2", "--work", "nope", "--out", "x.png"): "--work: there is no folder nope",
+    (*TABLE[:-1], "x.md"): "--out x.md must end in .csv; .md, .tex and .provenance.json are written next to it",
+    ("figure", "transfer", "fig2", "--out", "x.svg"): "--out x.svg must end in .png; .svg and .csv are written",
+    ("plan", "--out", "x.md"): "--out x.md must end in .csv; the page next to it ends in .md",
     ("cleanup", "nope"): "there is no nope; name a folder in which runs left something, such as work",
     ("cleanup", "--work", "nope"): "--work: there is no nope; name a folder",
     ("probe", "--run", "nope"): "--run: there is no folder nope; name the one of a finished run, such as",

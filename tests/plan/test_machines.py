@@ -75,6 +75,7 @@ def test_an_unknown_machine_is_named_with_the_known_ones() -> None:
         ({"slice": "0 h"}, r"h100\.slice: '0 h' must be above 0"),
         ({"slice": "24"}, r"h100\.slice: '24'.*time"),
         ({"devices": {"node": 0}}, r"h100\.devices\.node: 0.*number.*>= 1"),
+        ({"devices_at_once": 8}, r"h100\.devices\.two_nodes: 16 work on a run, and there are 8"),
         ({"devices": {"nodes": 8}}, r"h100\.devices: unknown key 'nodes'; did you mean 'node'?"),
         (
             {"relative_step_time": {"mixers": {}}},

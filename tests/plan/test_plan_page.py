@@ -112,6 +112,20 @@ def test_targets_are_priced_alone_in_the_order_asked_for(repository: Path, tmp_p
     assert refused.returncode == 1 and "--by sizes" in refused.stderr
 
 
+def test_a_small_price_is_not_none(demo: Project) -> None:
+    priced = estimator(demo, machines.replace_price(machines.load("core"), 2.5))
+    frame = make_table(priced)
+    row = plan_page.round_table(frame).set_index("target").loc["table2"]
+    exact = frame.set_index("target").loc["table2", "price"]
+    assert 0 < exact < 1 and float(row["price"].removeprefix("about ")) == pytest.approx(exact, rel=0.01)
+
+
+@pytest.mark.parametrize("machine", ["", "[core]", "{name: core}", "true", "1.5", "cor"])
+def test_what_is_no_machine_is_a_sentence(machine: str, repository: Path) -> None:
+    done = run_in_process.run(plan_verb.main, "--preset", "demo", "--config", f"machine={machine}", cwd=repository)
+    assert done.returncode == 1 and done.stderr.startswith("error: ") and "machine" in done.stderr, done.stderr
+
+
 def test_fewer_nodes_take_longer_for_the_same_device_hours(repository: Path, tmp_path: Path) -> None:
     config = ["--config", f"work={tmp_path}", "studies=[transfer]"]
     args = ["results/table2.csv", "--preset", "paper", "--machine", "h100", *config]

@@ -115,6 +115,28 @@ def test_all_targets_are_made_and_what_is_not_is_answered() -> None:
             smoke.unknown_paths.refuse_below_work(path)
 
 
+@pytest.mark.parametrize(
+    ("preset", "study", "says"),
+    [
+        ("evening", "key_norms", "preset evening.*'demo'"),
+        ("smoke", "mine", "mine makes no claims: it extends transfer"),
+    ],
+)
+def test_claims_that_there_are_not_wait_for_no_run(root: Path, preset: str, study: str, says: str) -> None:
+    """They were planned and trained for, and refused at the end, or written of nothing."""
+    (root / "studies/mine").mkdir()
+    own_study = "study: mine\ntitle: Mine\nextends: transfer\nmethods: {fast: {label: Fast}}\n"
+    (root / "studies/mine/study.yaml").write_text(own_study)
+    change(root / "studies/mine/study.yaml", methods={"fast": {"optimizer": {"learning_rate": 0.01}}})
+    project = planned(root, preset=preset, studies=[study])
+    with pytest.raises(PlumblineError, match=says):
+        project.targets.claims_files(study)
+    for path in (f"results/{preset}/{study}/claims.csv", f"results/{study}/claims.md"):
+        with pytest.raises(PlumblineError, match=says):
+            project.unknown_paths.refuse(path)
+    assert not [path for path in project.targets.products(study) if "claims" in path]
+
+
 def test_a_copy_under_results_is_of_the_preset_asked_for() -> None:
     smoke, paper = planned(preset="smoke"), planned(preset="paper")
     assert smoke.targets.find_copy_source("table2") == "results/smoke/transfer/table2"

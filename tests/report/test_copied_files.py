@@ -11,6 +11,7 @@ from plumbline.audit.audit_rows import COLUMNS
 from plumbline.core.csv_text import write_rows
 from plumbline.report import __main__ as report
 from plumbline.report.copied_files import copy_file, find_fault
+from plumbline.report.report_site import list_foreign
 from plumbline.report.workbench.write_workbench import write_collected
 from tests import run_in_process
 from tests.report.headless_browser import Browser
@@ -105,6 +106,7 @@ def test_a_copied_page_of_ours_leads_back_and_a_foreign_one_stays(tmp_path: Path
         (tmp_path / name / "audit.csv").write_text(write_rows([COLUMNS, ["a"] * len(COLUMNS)]))
         (tmp_path / name / "audit.html").write_text(page)
     write_collected(tmp_path, tmp_path / "report/index.html")
+    assert not list_foreign(tmp_path / "report"), "it may be written again"
     ours, theirs = sorted((tmp_path / "report/files/audits").glob("*.html"))
     (link,) = re.findall(r'<body><nav><a href="([^"]+)">', ours.read_text())
     assert "as printed" in (ours.parent / link).read_text() and (ours.parent / link).parent.name == "audits"

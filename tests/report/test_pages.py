@@ -6,6 +6,7 @@ import dataclasses
 import json
 import os
 import re
+import shutil
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import parse_qsl, unquote
@@ -330,6 +331,19 @@ def test_a_report_repeats_and_leaves_no_rest(tmp_path: Path, monkeypatch: pytest
     first = build_pages()
     (out.parent / "studies/old.html").write_text("a study that is gone")
     assert build_pages() == first and [path.name for path in out.parent.parent.iterdir()] == ["report"]
+
+
+def test_a_report_with_a_file_of_somebody_else_is_not_replaced(pages: Path, tmp_path: Path) -> None:
+    """The tables of a study that was called `report` went with it."""
+    assert not report_site.list_foreign(pages)
+    folder = tmp_path / "report"
+    shutil.copytree(pages, folder)
+    (folder / "index.html").unlink()  # as Snakemake does when its job begins
+    assert not report_site.list_foreign(folder)
+    for name in ("table1.csv", "notes.html"):
+        (folder / name).write_text("mine")
+    (folder / "mine").mkdir()
+    assert report_site.list_foreign(folder) == ["mine", "notes.html", "table1.csv"]
 
 
 @pytest.mark.parametrize("atomic", [True, False])

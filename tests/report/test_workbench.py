@@ -25,6 +25,7 @@ from plumbline.core.csv_text import write_rows
 from plumbline.core.errors import visible
 from plumbline.operate.experiments import setup_trainer
 from plumbline.report import __main__ as report
+from plumbline.report.report_site import list_foreign
 from plumbline.report.results_on_disk import ResultsOnDisk
 from plumbline.report.workbench import write_workbench
 from plumbline.report.workbench.change_pages import shorten_names, write_name
@@ -162,6 +163,7 @@ def test_an_unreadable_page_is_named_and_others_are_there(folder: Path, tmp_path
     if what == ".json":
         file.write_text("half a fi")
     write_workbench.write_workbench(own, tmp_path / "bench/index.html")
+    assert not list_foreign(tmp_path / "bench")
     first = (tmp_path / "bench/index.html").read_text()
     assert file.name in first and "broken" in first and first.count('class="try') == 2
 
@@ -507,6 +509,7 @@ class TestBrowser:
         }
         (tmp_path / "audit.csv").write_text(write_rows([row, row.values()]))
         write_workbench.write_collected(tmp_path, tmp_path / "report/index.html")
+        assert not list_foreign(tmp_path / "report")
         audit = next((tmp_path / "report/audits").iterdir())
         for page, heads in (
             (pages / "index.html", ["what was tried", "verdict", "gain", "interval"]),

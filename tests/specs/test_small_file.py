@@ -7,6 +7,7 @@ from functools import reduce
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pandas as pd
 import pytest
 import yaml
@@ -14,11 +15,11 @@ import yaml
 from plumbline.bundle import archive
 from plumbline.core.errors import PlumblineError
 from plumbline.results.runs.finished_runs import RUN_COLUMNS
-from plumbline.specs import small_file, small_runs
+from plumbline.specs import small_file, small_measures, small_runs, study_config
 from plumbline.specs.compared_metrics import METRICS
-from plumbline.specs.small_file import CAPPED_LOSS, SmallFile
+from plumbline.specs.small_file import CAPPED_LOSS, NUMBERS, Measure, SmallFile
 from plumbline.specs.small_runs import UNCHOSEN
-from plumbline.specs.spec import RunSpec
+from plumbline.specs.spec import ProbeSpec, RunSpec
 from plumbline.specs.yaml_files import studies
 
 STUDIES = ("key_norms", "premature", "quack", "query_free", "transfer")
@@ -68,7 +69,9 @@ def test_every_run_of_a_statement_is_a_spec(study: str, files: dict[str, SmallFi
 @pytest.mark.parametrize("study", STUDIES)
 def test_every_measure_is_one_that_a_run_writes(study: str, files: dict[str, SmallFile], repository: Path) -> None:
     measures = [statement.measure for statement in files[study].statements]
-    written = {"runs": {*RUN_COLUMNS, CAPPED_LOSS}, "scores": {metric.scored_as for metric in METRICS.values()} - {""}}
+    written = {"runs": {*NUMBERS["runs"], CAPPED_LOSS}, "scores": {*NUMBERS["scores"]}}
+    assert {*NUMBERS["runs"]} <= {*RUN_COLUMNS}
+    assert {metric.scored_as for metric in METRICS.values()} - {""} < {*NUMBERS["scores"]}
     if any(measure.frame == "probes" for measure in measures):
         path = f"work/demo/probes/{study}/{PROBED[study]}/probes.parquet"
         content = archive.read_file(repository / "records/demo-9466a36/bundle.tar.xz", path)
@@ -81,15 +84,37 @@ def test_every_measure_is_one_that_a_run_writes(study: str, files: dict[str, Sma
         assert {measure.column, measure.less or measure.column} <= written[measure.frame], measure
 
 
-@pytest.mark.parametrize("study", STUDIES)
-def test_every_probe_is_read_where_a_statement_reads_it(study: str, files: dict[str, SmallFile], stated: Specs) -> None:
-    """Of each arm: a probe that is read while a run trains is read at its end, too."""
-    for statement in files[study].statements:
-        if statement.measure.frame == "probes":
-            for spec in stated[study][statement.id]:
-                points = {point for probe in spec.probes for point in probe.at}
-                at_end = statement.measure.at == 1 and any(probe.every for probe in spec.probes)
-                assert statement.measure.at in points or at_end, (statement.id, spec.key)
+@pytest.mark.parametrize("study", PROBED)
+def test_what_a_run_wrote_may_be_measured_where_it_was_read(study: str, repository: Path) -> None:
+    """Of every probe and intervention of a kept run, whatever its numbers' names are made of."""
+    path = f"work/demo/probes/{study}/{PROBED[study]}/probes.parquet"
+    content = archive.read_file(repository / "records/demo-9466a36/bundle.tar.xz", path)
+    written = pd.read_parquet(io.BytesIO(content))[["probe", "fraction"]].drop_duplicates()
+    spec = study_config.load(study, "demo").runs[f"{study}/{PROBED[study]}"].spec
+    for probe, fraction in written.itertuples(index=False):
+        small_measures.require_written(measure_probe(probe, fraction), spec, "measure")
+        for other, at in ((f"x{probe}", fraction), (probe, fraction + 0.0017)):
+            with pytest.raises(PlumblineError, match=r"measure.(column|at): "):
+                small_measures.require_written(measure_probe(other, at), spec, "measure")
+
+
+def test_an_installed_probe_names_its_numbers_anywhere_in_its_own_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "wide_names.py").write_text('NAMES = ("wide_one",)\n')
+    code = "from wide_names import NAMES\n\n\ndef read(head: int) -> str:\n    return f'wide_of_{head}'\n"
+    (tmp_path / "wide.py").write_text(code)
+    monkeypatch.setattr(small_measures.components, "available", lambda kind: {"wide": str(tmp_path / "wide.py")})
+    (spec, *_) = study_config.load("transfer", "demo").runs.values()
+    spec = msgspec.structs.replace(spec, probes=(ProbeSpec(name="wide", at=(0.5,)),), interventions=())
+    for name in ("wide_one", "wide_of_3"):
+        small_measures.require_written(measure_probe(name, 0.5), spec, "measure")
+    with pytest.raises(PlumblineError, match=r"'wide_two' .*did you mean 'wide_one'"):
+        small_measures.require_written(measure_probe("wide_two", 0.5), spec, "measure")
+
+
+def measure_probe(column: str, at: float) -> Measure:
+    return Measure(frame="probes", column=column, at=at, layers="all")
 
 
 @pytest.mark.parametrize("study", STUDIES)
@@ -166,6 +191,18 @@ def change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, repository: Path) ->
         (lambda c: c["statements"][0].update(noise={"deep": "loss"}), r"statements.0.noise: .*`pilot`"),
         (lambda c: replace_pilot(c, "loss"), r"statements.0.noise: .*'shallow'"),
         (lambda c: c["statements"][2]["measure"].update(column="capped_loss"), r"measure.column: .*`runs`"),
+        (lambda c: c["statements"][0]["measure"].update(column="validation_los"), r"0.measure.column: .*'validation_l"),
+        (lambda c: c["statements"][0]["measure"].update(column="outcome"), r"statements.0.measure.column: 'outcome'"),
+        (lambda c: c["statements"][0]["measure"].update(less="capped_loss"), r"statements.0.measure.less: 'capped_lo"),
+        (lambda c: c["statements"][0]["measure"].update(frame="scores"), r"measure.column: .*'logprob_gold'"),
+        (
+            lambda c: c["statements"][2]["measure"].update(column="entropie"),
+            r"measure.column: .*did you mean 'entropy'",
+        ),
+        (lambda c: c["statements"][2]["measure"].update(less="loss_nether"), r"measure.less: .*'loss_neither'"),
+        (lambda c: c["statements"][2]["measure"].update(at=0.97), r"measure.at: .*0.97 .*attention_statistics at 0, "),
+        (lambda c: c["statements"][4]["measure"].update(column="fractions"), r"rule.measure.column: .*'fraction'"),
+        (lambda c: c["statements"][4]["contrasts"].update(all={"gpt": 1}), r"measure.column: .*shallow/gpt "),
         (
             lambda c: c["statements"][0]["measure"].update(over_rates="sensitivity"),
             r"measure.column: .*capped_loss",
@@ -175,6 +212,7 @@ def change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, repository: Path) ->
         (lambda c: c["statements"][0].update(spread=0.1), r"statements.0.spread: .*`order`"),
         (lambda c: c["statements"][0]["measure"].update(at=0.5), r"statements.0.measure.at: .*`layers`"),
         (lambda c: c["statements"][1].update(id="slowing_lowers_the_loss"), r"statements: .*slowing_lowers_the_loss"),
+        (lambda c: c["sizes"]["deep"].update(label="0.8M"), r"small.yaml: sizes: the label '0.8M'"),
         (lambda c: c["statements"][0].update(contrasts={"a": {"gpt": 0}}), r"statements.0.contrasts: 'a'"),
         (lambda c: c["statements"][0].update(contrasts={"a": {"gtp": 1}}), r"slowing_lowers_the_loss.contrasts.*'gtp'"),
         (lambda c: c["sizes"]["deep"].update(scale="bse"), r"sizes.deep: .*no scale 'bse'.*'base'"),

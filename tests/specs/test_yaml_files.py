@@ -78,6 +78,8 @@ def test_config_yaml(root: Path, key: str, value: Any, says: str) -> None:
 @pytest.mark.parametrize(
     ("key", "value", "says"),
     [
+        ("study", "report", r"study: 'report' is no name of a study: .*report, verdict"),
+        ("study", "demo", "study: 'demo' is no name of a study"),
         ("recipe.train.stepz", 3, "recipe.train: unknown key 'stepz'; did you mean 'steps'"),
         ("scales.base.huge", {}, "scales.base: .*'huge'"),
         ("scales.base.demo.model.widht", 3, "scales.base.demo.model: unknown key 'widht'; did you mean 'width'"),
@@ -253,6 +255,18 @@ def test_numbers_are_numbers(tmp_path: Path) -> None:
     """YAML 1.1, as PyYAML reads it, takes 1e-5 for a text."""
     (tmp_path / "a.yaml").write_text("[1e-5, 1E5, -2e+3, .5e-1, 1.5e3, 1e, e5, 1-5, 12]")
     assert yaml_files.read_yaml(tmp_path / "a.yaml") == [1e-5, 1e5, -2e3, 0.05, 1500.0, "1e", "e5", "1-5", 12]
+
+
+@pytest.mark.parametrize("text", ["042", "-010", "00", "+0_1", "1:30", "-1:30:00", "1:30.5"])
+def test_a_number_of_another_base_is_refused(tmp_path: Path, text: str) -> None:
+    """The seed 042 was 34, and a price of 1:30 was 90."""
+    path = tmp_path / "a.yaml"
+    for content in (f"a: 1\nb: [42, {text}]", f"a: 1\n{text}: 1" if ":" not in text else f"a: 1\n? {text}\n: 1"):
+        path.write_text(content)
+        with pytest.raises(PlumblineError, match=rf"a.yaml:2: YAML reads {re.escape(text)} in base (8|60)"):
+            yaml_files.read_yaml(path)
+    path.write_text(f"['{text}', 0, -0, 0.5, 00.5, 42, 1_000, 12:x]")
+    assert yaml_files.read_yaml(path) == [text, 0, 0, 0.5, 0.5, 42, 1000, "12:x"]
 
 
 @pytest.mark.parametrize(

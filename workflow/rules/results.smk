@@ -130,6 +130,8 @@ rule interpretations:
         f"{MADE}/{{study}}/interpretations.md",
     log:
         f"{LOGS}/interpretations/{{study}}.log",
+    wildcard_constraints:
+        study=one_of(PROJECT.studies),
     localrule: True
     conda:
         "../../envs/plumbline.yaml"

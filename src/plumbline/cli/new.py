@@ -18,6 +18,7 @@ from plumbline.core import command_line, package_data
 from plumbline.core.errors import PlumblineError, UsageError, nearest, visible
 from plumbline.core.files import make_folder
 from plumbline.specs import components, study_folders
+from plumbline.specs.study_files import RESERVED
 from plumbline.specs.yaml_files import PRESETS, load_study
 
 TEMPLATES = Path(__file__).with_name("new_files")
@@ -168,6 +169,8 @@ def _require_name(kind: str, name: str, root: Path) -> None:
         )
     if name in PRESETS:
         raise _name_taken_error(name, "a preset", f"--preset {name}")
+    if name in RESERVED:
+        raise _name_taken_error(name, "something beside the studies in results/", "plumbline ls targets")
     if name in study_folders.folders(root):
         raise _name_taken_error(name, "a study", f"plumbline ls methods --study {name}")
 

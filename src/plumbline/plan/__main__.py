@@ -53,13 +53,18 @@ def main() -> None:
     """Run `plumbline plan`: print the plan for a terminal, by stage at the preset paper, else by target.
 
     With ``--out`` the plan is also written, with all columns, as csv and md.
+
+    Raises:
+        PlumblineError: ``--out`` is not a CSV, or the configuration, the machine or a target cannot be meant.
     """
     options = arguments().parse_args()
+    if options.out is not None and options.out.suffix != ".csv":
+        raise PlumblineError(f"--out {options.out} must end in .csv; the page next to it ends in .md")
     config = _load_configuration(options)
+    planned = load(config)  # checks what the machine is called, too
     machine = machines.load(config["machine"])
     if options.device_hour_price is not None:
         machine = machines.replace_price(machine, options.device_hour_price)
-    planned = load(config)
     if options.nodes is not None:
         targets = [] if options.out else options.targets  # that file has all of them
         machine = _replace_nodes(machine, options.nodes, _list_runs(planned, targets, config["main_study"]))

@@ -208,7 +208,14 @@ def load(name: str, root: Path = ROOT) -> Machine:
         raise PlumblineError(
             f"{path}: there is no machine {name!r}{nearest(name, entries)} (there are {sorted(entries)}); add it there"
         )
-    return Machine(name=name, **structs.asdict(entries[name]))
+    entry = entries[name]
+    size = max(entry.devices, key=entry.devices.__getitem__)
+    if entry.devices[size] > entry.devices_at_once:  # a run would be planned as if it had them all
+        raise PlumblineError(
+            f"{path}: {name}.devices.{size}: {entry.devices[size]} work on a run, and there are "
+            f"{entry.devices_at_once} (`devices_at_once`); lower it, or take the size out"
+        )
+    return Machine(name=name, **structs.asdict(entry))
 
 
 def for_preset(config: dict[str, Any], *, machine_is_named: bool) -> dict[str, Any]:

@@ -147,7 +147,7 @@ def _select_narrow(frame: pd.DataFrame) -> pd.DataFrame:
 def _price_column(frame: pd.DataFrame) -> dict[str, pd.Series]:
     """The column of prices, where the machine has one."""
     there = frame["price"].notna().any()
-    return {"price": _mark_estimated(frame, frame["price"].map(lambda value: f"{value:,.0f}"))} if there else {}
+    return {"price": _mark_estimated(frame, frame["price"].map(format_number))} if there else {}
 
 
 def _mark_estimated(frame: pd.DataFrame, figures: pd.Series) -> pd.Series:

@@ -250,7 +250,7 @@ def _tabulate_studies(frame: pd.DataFrame) -> str:
         "wall time": (3600 * whole["wall_hours"]).map(format_duration),
     }
     if whole["price"].notna().any():
-        columns["price"] = whole["price"].map(lambda value: f"{value:,.0f}")
+        columns["price"] = whole["price"].map(format_number)
     return _grid(list(columns), list(map(list, zip(*columns.values()))), left_columns=1)
 
 

@@ -86,12 +86,14 @@ class StudyTargets:
 
         They are what its targets read, except for targets that state otherwise, all printed numbers, and how often each
         claim would be reproduced.
+
+        Raises:
+            PlumblineError: there are no claims to judge.
         """
-        paths = {
-            path
-            for target in self.configuration.studies[study].targets_with_claims
-            for path in self.list_read_files(study, target)
-        }
+        loaded = self.configuration.study(study)
+        if reason := loaded.reason_without_claims:
+            raise PlumblineError(reason)
+        paths = {path for target in loaded.targets_with_claims for path in self.list_read_files(study, target)}
         rates = self._make_path(study, study_folders.RATES)
         paths |= {study_folders.format_path(rates, self.configuration.root)} if rates.exists() else set()
         return sorted(paths | set(self.list_printed_files(study)))
@@ -128,9 +130,7 @@ class StudyTargets:
     def has_claims(self, study: str) -> bool:
         """Whether a study's own paper makes claims that a target here speaks to (a study that extends another one makes
         none)."""
-        loaded = self.configuration.studies[study]
-        own = loaded.code == study and bool(loaded.targets_with_claims)
-        return own and self._make_path(study, "published/claims.yaml").exists()
+        return not self.configuration.studies[study].reason_without_claims
 
     def products(self, study: str) -> list[str]:
         """List every product of a study that is not made on request, as files below this preset's folder of results."""

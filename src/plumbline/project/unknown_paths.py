@@ -44,6 +44,8 @@ class UnknownPaths:
         below = rest if first == self.configuration.name else [first, *rest]
         self.configuration.require_whole(below[0] if below[1:] else self.configuration.config["main_study"])
         self.verdicts.refuse(path)
+        if below[0] in self.configuration.studies and below[-1] in ("claims.csv", "claims.md"):
+            self.targets.claims_files(below[0])  # knows why there are none
         raise PlumblineError(self.nothing_makes(path))
 
     def nothing_makes(self, path: str) -> str:

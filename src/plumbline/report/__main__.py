@@ -18,7 +18,7 @@ from plumbline.core import fingerprint_file
 from plumbline.core.command_line import HIDDEN, Parser, run
 from plumbline.core.errors import PlumblineError, UsageError
 from plumbline.project import load, packed_bundle
-from plumbline.report.report_site import is_report, require_writable
+from plumbline.report.report_site import list_foreign, require_writable
 from plumbline.specs.yaml_files import PRESETS, ROOT, load_config
 from plumbline.verdict.own_trainer.find_folder import NAME as TRAINER_FILE
 from plumbline.verdict.own_trainer.find_folder import find_trainer_folder
@@ -127,8 +127,11 @@ def _require_own_folder(out: Path) -> None:
     if out.name != "index.html":
         raise PlumblineError(f"--out {out}: the first page of a report is index.html; name FOLDER/index.html")
     folder = out.parent
-    if folder.is_dir() and any(folder.iterdir()) and not is_report(folder):
-        raise PlumblineError(f"--out {out}: {folder} holds something else, and would be replaced; name another folder")
+    if folder.is_dir() and (others := list_foreign(folder)):
+        raise PlumblineError(
+            f"--out {out}: {folder} holds something else ({', '.join(others[:3])}), and would be replaced; move that "
+            "away, or name another folder"
+        )
     require_writable(out)
 
 

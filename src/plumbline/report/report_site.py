@@ -31,6 +31,9 @@ SIGNATURE = "Made by <code>plumbline report</code>"
 _BOUNDARY = re.compile(r"(?<=\w[/_])(?=\w)|(?<=\w\.)(?=[^\W\d])")
 #: Files next to the pages, as they are; other scripts stand there if a page runs them.
 ASSETS = ("report.css", "report.js")
+#: Folders of a report, and what it has besides pages and what they load: numbers of a board, a fingerprint.
+FOLDERS = ("audits", "experiments", "files", "runs", "studies", "verdicts")
+OTHER_FILES = ("board.json", "card.svg", "index.fingerprint.json")
 
 
 @dataclass(kw_only=True)
@@ -90,14 +93,20 @@ class ReportSite:
             (self.folder / name).write_text(asset.read_text(encoding="utf-8"), encoding="utf-8")
 
 
-def is_report(folder: Path) -> bool:
-    """Whether a folder is a report's, which may be replaced as a whole."""
-    names = {path.name for path in folder.iterdir()}
-    try:
-        signed = SIGNATURE in (folder / "index.html").read_text(encoding="utf-8", errors="replace")
-    except OSError:  # Snakemake removes the first page when its job begins
-        signed = "index.html" not in names
-    return signed and names >= {"report.css", "report.js"}
+def list_foreign(folder: Path) -> list[str]:
+    """Names in a folder of what no report writes; all of them where it is no report, which may be replaced as a
+    whole."""
+    names = sorted(path.name for path in folder.iterdir())
+    if not {"report.css", "report.js"} <= {*names}:
+        return names
+    return [name for name in names if not (name in FOLDERS or name in OTHER_FILES or _is_written(folder / name))]
+
+
+def _is_written(path: Path) -> bool:
+    """Whether a file directly in a report's folder is a page or what one loads."""
+    if not path.is_file() or path.suffix != ".html":
+        return path.is_file() and path.suffix in (".css", ".js")
+    return SIGNATURE in path.read_text(encoding="utf-8", errors="replace")
 
 
 def require_writable(out: Path) -> Path:

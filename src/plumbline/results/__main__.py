@@ -22,6 +22,12 @@ from plumbline.specs.yaml_files import PRESETS, ROOT
 if TYPE_CHECKING:
     from plumbline.results.runs.finished_runs import RunFrames
 
+#: How the file ends that stands for a product, and the others beside it.
+ENDINGS = {
+    "table": (".csv", ".md, .tex and .provenance.json"),
+    "figure": (".png", ".svg and .csv"),
+    "claims": (".csv", ".md"),
+}
 #: Runs of other specs that a table's warning names; the others stand in its provenance.
 FEW = 3
 
@@ -62,8 +68,14 @@ def arguments() -> Parser:
 
 
 def main() -> None:
-    """Run `python -m plumbline.results`: read the runs, make the requested product, and write its files."""
+    """Run `python -m plumbline.results`: read the runs, make the requested product, and write its files.
+
+    Raises:
+        PlumblineError: ``--out`` has another ending than the product, or ``--work`` is no folder of runs.
+    """
     options = arguments().parse_args()
+    if options.verb != "show":
+        _require_paths(options)
     if options.verb == "show":
         from plumbline.results.tables import terminal_table
 
@@ -74,6 +86,22 @@ def main() -> None:
         _judge_study_claims(options)
     else:
         _make_target(options)
+
+
+def _require_paths(options: argparse.Namespace) -> None:
+    """Refuse a mistyped path, which would give a product of nothing, or one file in the place of another."""
+    ending, others = ENDINGS[options.verb]
+    if options.out.suffix != ending:
+        raise PlumblineError(f"--out {options.out} must end in {ending}; {others} are written next to it")
+    if options.work is None or options.expected_runs_digest:  # the default is made by the first run; jobs know theirs
+        return
+    if not options.work.is_dir():
+        raise PlumblineError(
+            f"--work: there is no folder {options.work}; name the one of the preset, such as work/demo"
+        )
+    below = options.work / options.preset
+    if (below / "runs").is_dir() and not (options.work / "runs").is_dir():
+        raise PlumblineError(f"--work: {options.work} holds the work of several presets; name {below}")
 
 
 def find_target(study: study_config.Study, target: str, kind: str) -> dict[str, Any]:
@@ -158,10 +186,8 @@ def _judge_study_claims(options: argparse.Namespace) -> None:
     from plumbline.results.claims import claim_verdicts, replication_rates
 
     study = study_config.load(options.study, options.preset, source=options.documents_source)
-    if study.code != study.name:
-        raise PlumblineError(
-            f"{study.name} makes no claims: it extends {study.code}, whose paper does; ask for those of {study.code}"
-        )
+    if reason := study.reason_without_claims:
+        raise PlumblineError(reason)
     published = PrintedNumbers.of(study.code)
     claims = study_parts.part(study.code, "claims")
     for name, remedy in (("CHECKS", "CHECKS = ClaimChecks()"), ("Evidence", "Evidence = ClaimEvidence")):

@@ -25,6 +25,11 @@ from plumbline.specs.yaml_files import ROOT, read_struct
 SMALL_PRESET = "evening"
 #: Of `runs`, the loss that a diverged run has, too (`Measure.column`).
 CAPPED_LOSS = "capped_loss"
+#: The numbers of frames that all runs have; a probe's and an intervention's are an arm's (`small_measures`).
+NUMBERS = {
+    "runs": ("validation_loss", "last_finite_loss", "last_finite_step", "step", "steps", "parameters"),
+    "scores": ("acc", "acc_norm", "logprob_gold", "bits_per_byte"),
+}
 #: How many seeds of each arm are run first, and tell the noise.
 PILOT_SEEDS = 3
 
@@ -54,8 +59,8 @@ class Measure(ClosedStruct, frozen=True, kw_only=True):
     Attributes:
         frame: `runs` for a column of a run's outcome, `interventions` for a number that an intervention reports there,
             `probes` for a probe's mean over layers and heads, `scores` for a metric's mean over tasks.
-        column: of `runs` also `capped_loss`: the final validation loss, or that of equal chances for every token where
-            the run diverged or ends above it.
+        column: of `runs` and `scores` one of `NUMBERS`; of `runs` also `capped_loss`: the final validation loss, or
+            that of equal chances for every token where the run diverged or ends above it.
         at: the fraction of training at which a probe is read.
         layers: those whose mean is taken, of a probe.
         less_layers: those whose mean is subtracted.
@@ -84,6 +89,10 @@ class Measure(ClosedStruct, frozen=True, kw_only=True):
             raise Fault("only a probe is read in layers; remove it", "less_layers")
         if self.column == CAPPED_LOSS and (self.frame != "runs" or self.less is not None):
             raise Fault("is of the frame `runs`, and nothing is subtracted from it; change that", "column")
+        for key in ("column", "less"):
+            name, known = getattr(self, key), NUMBERS.get(self.frame)
+            if known and name not in (None, *known) and (key, name) != ("column", CAPPED_LOSS):
+                raise Fault(f"{name!r} is no number of {self.frame}{nearest(name, known)} (there are {[*known]})", key)
         if self.over_rates == "sensitivity" and self.column != CAPPED_LOSS:
             raise Fault(f"a mean over rates has to say what a diverged run counts as; write {CAPPED_LOSS}", "column")
         if (self.over_rates == "largest_trained") != (self.trained_within is not None):
@@ -210,6 +219,9 @@ class SmallFile(ClosedStruct, frozen=True, kw_only=True):
         ids = [statement.id for statement in self.statements]
         if len(set(ids)) < len(ids):
             raise Fault(f"the id {max(ids, key=ids.count)!r} is there twice; rename one", "statements")
+        labels = [size.label for size in self.sizes.values()]  # by which tables and pages tell sizes apart
+        if len(set(labels)) < len(labels):
+            raise Fault(f"the label {max(labels, key=labels.count)!r} is there twice; change one", "sizes")
         for number, statement in enumerate(self.statements):
             place = ("statements", number)
             for size in [*statement.sizes, *(statement.noise or {})]:

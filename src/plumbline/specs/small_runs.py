@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from plumbline.core.errors import PlumblineError
-from plumbline.specs import corpus, small_file, spec_layers, study_folders, study_names
+from plumbline.specs import corpus, small_file, small_measures, spec_layers, study_folders, study_names
 from plumbline.specs.small_file import PILOT_SEEDS, SMALL_PRESET, SmallFile
 from plumbline.specs.spec import RunSpec
 from plumbline.specs.spec_changes import PARTS, overlay
@@ -117,15 +117,17 @@ def list_stated_runs(
         definition: the study's, with the sizes (`add_targets`).
 
     Raises:
-        PlumblineError: an arm is not there, or a size's changes give no valid spec.
+        PlumblineError: an arm is not there or does not write what is measured, or a size's changes give no valid spec.
     """
     chosen = small_file.load_rates(small, root)
     specs = _make_arm_specs(definition, small, root, source)
     runs = []
     for statement in small.statements:
         tuning, frame = statement.tuning, statement.measure.frame
+        where = f"{small_file.path_of(small.study, root)}: statements.{statement.id}.measure"
         for size in statement.sizes:
             for arm in statement.arms:
+                small_measures.require_written(statement.measure, specs[size, arm, 1.0], where)
                 asked: list[tuple[float | None, list[int], bool]]
                 if tuning:
                     asked = [(rate, tuning.seeds, True) for rate in statement.rates or []]

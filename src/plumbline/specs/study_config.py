@@ -6,6 +6,7 @@ import dataclasses
 import json
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -201,6 +202,26 @@ class Study:
             for targets in (self.definition["targets"], self.targets_with_claims)
         )
         return [group for group in self.definition["runs"] if group in claimed or group not in read]
+
+    @property
+    def reason_without_claims(self) -> str:
+        """Why no claims can be judged under this preset, with what to do; empty where they can: its own paper makes
+        some, and a target speaks to them."""
+        if self.code != self.name:
+            return (
+                f"{self.name} makes no claims: it extends {self.code}, whose paper does; ask for those of {self.code}"
+            )
+        if not self.targets_with_claims:
+            others = sorted({*chain(*self.definition["scales"].values())} - {self.preset})
+            return (
+                f"{self.name} has no claims at preset {self.preset}: they rest on targets of {self.file} without "
+                f"`on_request` and `claims: false`, and none is there; ask at another preset (its scales have {others})"
+            )
+        path = study_folders.folder(self.name, self.root) / study_folders.CLAIMS
+        if not path.exists():
+            file = study_folders.format_path(path, self.root)
+            return f"{self.name} makes no claims: there is no {file}; write it (studies/README.md)"
+        return ""
 
     def key(self, scale: str, method: str, seed: int) -> str:
         """The key of a run of this study; a run of an inherited method belongs to the study that is extended."""

@@ -5,7 +5,7 @@ What components take is checked against the components themselves.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_args
 
 from msgspec import Meta, Struct, defstruct
 from msgspec.structs import fields
@@ -29,6 +29,9 @@ from plumbline.specs.field_types import (
     WholeNumber,
 )
 from plumbline.specs.paper import Paper
+
+#: What stands under results/ or is asked for by its name beside the studies, whose folders are there, too.
+RESERVED = ("all", "audit", "bundle", "experiment", "plan", "report", "verdict")
 
 
 class Choice(Struct):
@@ -286,8 +289,9 @@ class StudyFile(ClosedStruct, frozen=True):
     study: Annotated[
         str,
         Meta(
-            pattern=r"^(?!(paper|mini|evening|demo|smoke)\Z)[a-z0-9_]+\Z",
-            description="is no name of a study: lower-case letters, digits and _, and not the name of a preset",
+            pattern=rf"^(?!({'|'.join((*get_args(Preset), *RESERVED))})\Z)[a-z0-9_]+\Z",
+            description="is no name of a study: lower-case letters, digits and _, not the name of a preset, and none "
+            f"of {', '.join(RESERVED)}",
         ),
     ]
     title: str

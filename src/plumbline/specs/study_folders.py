@@ -19,6 +19,8 @@ from plumbline.specs import installed_packages
 STUDIES, YAML, PUBLISHED = "studies", "study.yaml", "published"
 #: The file of how often each claim would be reproduced.
 RATES = "replication_rates.yaml"
+#: The file of what the paper claims.
+CLAIMS = f"{PUBLISHED}/claims.yaml"
 #: The file of what is stated of small models before their runs.
 SMALL = "small.yaml"
 #: The file of the learning rates that its tuning seeds chose.
@@ -35,7 +37,7 @@ FILES = (
     RATES,
     SMALL,
     SMALL_RATES,
-    f"{PUBLISHED}/claims.yaml",
+    CLAIMS,
 )
 PARTS = ("tables", "figures", "measurements", "claims", "audit")
 

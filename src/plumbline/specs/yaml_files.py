@@ -58,7 +58,7 @@ DEEPEST, MOST = 50, 200_000
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """YAML that refuses the same key twice and numbers that are none, and reads 1e-5 as a number."""
+    """YAML that refuses the same key twice and numbers that are none or of another base, and reads 1e-5 as a number."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         keys = set()
@@ -73,8 +73,14 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
             keys.add(key)
         return super().construct_mapping(node, deep)
 
+    def construct_yaml_int(self, node: yaml.ScalarNode) -> int:
+        number: int = super().construct_yaml_int(node)
+        _require_base_ten(node, number)
+        return number
+
     def construct_yaml_float(self, node: yaml.ScalarNode) -> float:
         number: float = super().construct_yaml_float(node)
+        _require_base_ten(node, number)
         if not math.isfinite(number):
             raise PlumblineError(
                 f"{_name_line(node)}: {node.value} is not a finite number, and nothing can be computed with it; "
@@ -88,6 +94,17 @@ _Loader.add_implicit_resolver(
     "tag:yaml.org,2002:float", re.compile(r"[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)[eE][-+]?[0-9]+\Z"), list("-+.0123456789")
 )
 _Loader.add_constructor("tag:yaml.org,2002:float", _Loader.construct_yaml_float)
+_Loader.add_constructor("tag:yaml.org,2002:int", _Loader.construct_yaml_int)
+
+
+def _require_base_ten(node: yaml.ScalarNode, number: float) -> None:
+    """Refuse what YAML 1.1 reads in base 8 or 60 and nobody means: 042 as 34, and 1:30 as 90."""
+    by_sixties = ":" in node.value
+    if by_sixties or (isinstance(number, int) and re.match(r"[-+]?0[0-7_]", node.value)):
+        raise PlumblineError(
+            f"{_name_line(node)}: YAML reads {node.value} in base {60 if by_sixties else 8}, as {number}; write it "
+            f"without {'a colon' if by_sixties else 'a zero in front'}, or in quotation marks if it is a text"
+        )
 
 
 def _name_line(node: yaml.Node) -> str:

@@ -335,7 +335,7 @@ def test_renderings(rows):
 
 def test_the_verb(tmp_path, repository):
     out = tmp_path / "claims.csv"
-    arguments = ("claims", "transfer", "--preset", "smoke", "--work", tmp_path / "none", "--out", out)
+    arguments = ("claims", "transfer", "--preset", "smoke", "--work", tmp_path, "--out", out)
     done = run_in_process.run(results.main, *arguments, cwd=repository)
     assert done.returncode == 0, done.stderr
     table = pd.read_csv(out, keep_default_na=False)

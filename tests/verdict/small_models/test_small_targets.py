@@ -167,7 +167,7 @@ def test_before_any_run_a_table_says_so(tmp_path: Path, sizes: list[str]) -> Non
     """By the command that the rule calls; runs of one size alone may be asked for."""
     out = tmp_path / "small.csv"
     command = [sys.executable, "-m", "plumbline.results"]
-    where = ["--preset", "evening", "--work", str(tmp_path / "none"), *sizes, "--out", str(out)]
+    where = ["--preset", "evening", "--work", str(tmp_path), *sizes, "--out", str(out)]
     subprocess.run([*command, "table", "key_norms", "small", *where], check=True, capture_output=True)
     rows = pd.read_csv(out)
     assert set(rows["verdict"]) == {"not run"} and rows["gain"].isna().all() and len(rows) == 16

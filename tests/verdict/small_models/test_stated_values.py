@@ -92,3 +92,4 @@ def test_a_loss_and_what_an_intervention_reports_are_the_outcomes() -> None:
     assert read(GPT_SLOW, Measure(frame="runs", column="validation_loss")) == outcome["validation_loss"]
     (slowing,) = outcome["interventions"]
     assert read(GPT_SLOW, Measure(frame="interventions", column="fraction")) == slowing["fraction"] > 0
+    assert math.isnan(read(GPT_SLOW, Measure(frame="interventions", column="why"))), "a word of why it was released"

@@ -12,12 +12,11 @@ import pandas as pd
 from plumbline.core.run_files import COMPLETED, DIVERGED, MISSING
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.specs.small_file import CAPPED_LOSS, Measure
+from plumbline.specs.small_measures import NEAR
 from plumbline.specs.small_runs import StatedRun
 
 #: Of a run that completed and of which the number was not read.
 NOT_READ = "not read"
-#: How near a probe's fraction of training has to be: fractions are steps over steps, rounded to six digits.
-_NEAR = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,14 +102,14 @@ class RunValues:
             return float(self.frames.runs.loc[key, column])
         if measure.frame == "interventions":
             values = [each[column] for each in self.frames.outcomes[key].get("interventions", ()) if column in each]
-            return float(values[0]) if len(values) == 1 and values[0] is not None else math.nan
+            return float(values[0]) if len(values) == 1 and isinstance(values[0], (int, float)) else math.nan
         if measure.frame == "scores":
             rows = self._scores.get((key, column))
             return math.nan if rows is None else float(rows["value"].mean(skipna=False))
         rows = self._probes.get(key)
         if rows is None:
             return math.nan
-        rows = rows[(rows["probe"] == column) & ((rows["fraction"] - measure.at).abs() < _NEAR)]
+        rows = rows[(rows["probe"] == column) & ((rows["fraction"] - measure.at).abs() < NEAR)]
         return float(
             rows[_choose_layers(rows["layer"], str(layers), run.spec.model.layers)]["value"].mean(skipna=False)
         )
