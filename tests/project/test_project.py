@@ -117,7 +117,10 @@ def test_all_targets_are_made_and_what_is_not_is_answered() -> None:
 
 @pytest.mark.parametrize(
     ("preset", "study", "says"),
-    [("evening", "key_norms", "preset evening.*'demo'"), ("smoke", "mine", "mine makes no claims: it extends transfer")],
+    [
+        ("evening", "key_norms", "preset evening.*'demo'"),
+        ("smoke", "mine", "mine makes no claims: it extends transfer"),
+    ],
 )
 def test_claims_that_there_are_not_wait_for_no_run(root: Path, preset: str, study: str, says: str) -> None:
     """They were planned and trained for, and refused at the end, or written of nothing."""

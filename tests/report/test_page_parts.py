@@ -242,7 +242,10 @@ def test_a_folder_that_is_no_report_is_left_alone(
 ) -> None:
     for name in names:
         (tmp_path / name).write_text("mine")
-    for name, text in (("index", rf"holds something else \({names[0]}\), and would"), ("page", r"name FOLDER/index\.html")):
+    for name, text in (
+        ("index", rf"holds something else \({names[0]}\), and would"),
+        ("page", r"name FOLDER/index\.html"),
+    ):
         monkeypatch.setattr(sys, "argv", ["report", "--preset", "smoke", "--out", str(tmp_path / f"{name}.html")])
         with pytest.raises(PlumblineError, match=text):
             verb.main()

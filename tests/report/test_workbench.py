@@ -25,8 +25,8 @@ from plumbline.core.csv_text import write_rows
 from plumbline.core.errors import visible
 from plumbline.operate.experiments import setup_trainer
 from plumbline.report import __main__ as report
-from plumbline.report.results_on_disk import ResultsOnDisk
 from plumbline.report.report_site import list_foreign
+from plumbline.report.results_on_disk import ResultsOnDisk
 from plumbline.report.workbench import write_workbench
 from plumbline.report.workbench.change_pages import shorten_names, write_name
 from plumbline.report.workbench.collected_pages import collect_pages

@@ -41,7 +41,7 @@ def test_claims_of_a_preset_that_has_none(tmp_path: Path, monkeypatch: pytest.Mo
     """A traceback of the first checker that found no runs, or a table of claims that nothing was looked at for."""
     argv = ["verb", "claims", "premature", "--preset", "evening", "--out", str(tmp_path / "claims.csv")]
     monkeypatch.setattr(sys, "argv", argv)
-    with pytest.raises(PlumblineError, match="premature has no claims at preset evening.*'demo'"):
+    with pytest.raises(PlumblineError, match=r"premature has no claims at preset evening.*'demo'"):
         verb.main()
     assert not list(tmp_path.iterdir())
 

@@ -7,6 +7,7 @@ from functools import reduce
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pandas as pd
 import pytest
 import yaml
@@ -18,7 +19,7 @@ from plumbline.specs import small_file, small_measures, small_runs, study_config
 from plumbline.specs.compared_metrics import METRICS
 from plumbline.specs.small_file import CAPPED_LOSS, NUMBERS, Measure, SmallFile
 from plumbline.specs.small_runs import UNCHOSEN
-from plumbline.specs.spec import RunSpec
+from plumbline.specs.spec import ProbeSpec, RunSpec
 from plumbline.specs.yaml_files import studies
 
 STUDIES = ("key_norms", "premature", "quack", "query_free", "transfer")
@@ -93,8 +94,23 @@ def test_what_a_run_wrote_may_be_measured_where_it_was_read(study: str, reposito
     for probe, fraction in written.itertuples(index=False):
         small_measures.require_written(measure_probe(probe, fraction), spec, "measure")
         for other, at in ((f"x{probe}", fraction), (probe, fraction + 0.0017)):
-            with pytest.raises(PlumblineError, match="measure.(column|at): "):
+            with pytest.raises(PlumblineError, match=r"measure.(column|at): "):
                 small_measures.require_written(measure_probe(other, at), spec, "measure")
+
+
+def test_an_installed_probe_names_its_numbers_anywhere_in_its_own_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "wide_names.py").write_text('NAMES = ("wide_one",)\n')
+    code = "from wide_names import NAMES\n\n\ndef read(head: int) -> str:\n    return f'wide_of_{head}'\n"
+    (tmp_path / "wide.py").write_text(code)
+    (run, *_) = study_config.load("transfer", "demo").runs.values()
+    spec = msgspec.structs.replace(run.spec, probes=(ProbeSpec(name="wide", at=(0.5,)),), interventions=())
+    monkeypatch.setattr(small_measures.components, "available", lambda kind: {"wide": str(tmp_path / "wide.py")})
+    for name in ("wide_one", "wide_of_3"):
+        small_measures.require_written(measure_probe(name, 0.5), spec, "measure")
+    with pytest.raises(PlumblineError, match=r"'wide_two' .*did you mean 'wide_one'"):
+        small_measures.require_written(measure_probe("wide_two", 0.5), spec, "measure")
 
 
 def measure_probe(column: str, at: float) -> Measure:
@@ -179,7 +195,10 @@ def change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, repository: Path) ->
         (lambda c: c["statements"][0]["measure"].update(column="outcome"), r"statements.0.measure.column: 'outcome'"),
         (lambda c: c["statements"][0]["measure"].update(less="capped_loss"), r"statements.0.measure.less: 'capped_lo"),
         (lambda c: c["statements"][0]["measure"].update(frame="scores"), r"measure.column: .*'logprob_gold'"),
-        (lambda c: c["statements"][2]["measure"].update(column="entropie"), r"measure.column: .*did you mean 'entropy'"),
+        (
+            lambda c: c["statements"][2]["measure"].update(column="entropie"),
+            r"measure.column: .*did you mean 'entropy'",
+        ),
         (lambda c: c["statements"][2]["measure"].update(less="loss_nether"), r"measure.less: .*'loss_neither'"),
         (lambda c: c["statements"][2]["measure"].update(at=0.97), r"measure.at: .*0.97 .*attention_statistics at 0, "),
         (lambda c: c["statements"][4]["measure"].update(column="fractions"), r"rule.measure.column: .*'fraction'"),

@@ -93,11 +93,7 @@ class StudyTargets:
         loaded = self.configuration.study(study)
         if reason := loaded.reason_without_claims:
             raise PlumblineError(reason)
-        paths = {
-            path
-            for target in loaded.targets_with_claims
-            for path in self.list_read_files(study, target)
-        }
+        paths = {path for target in loaded.targets_with_claims for path in self.list_read_files(study, target)}
         rates = self._make_path(study, study_folders.RATES)
         paths |= {study_folders.format_path(rates, self.configuration.root)} if rates.exists() else set()
         return sorted(paths | set(self.list_printed_files(study)))

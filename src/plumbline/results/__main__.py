@@ -96,7 +96,9 @@ def _require_paths(options: argparse.Namespace) -> None:
     if options.work is None or options.expected_runs_digest:  # the default is made by the first run; jobs know theirs
         return
     if not options.work.is_dir():
-        raise PlumblineError(f"--work: there is no folder {options.work}; name the one of the preset, such as work/demo")
+        raise PlumblineError(
+            f"--work: there is no folder {options.work}; name the one of the preset, such as work/demo"
+        )
     below = options.work / options.preset
     if (below / "runs").is_dir() and not (options.work / "runs").is_dir():
         raise PlumblineError(f"--work: {options.work} holds the work of several presets; name {below}")

@@ -64,11 +64,11 @@ def require_written(measure: Measure, spec: RunSpec, where: str) -> None:
             continue
         writers = [reader for reader in readers if reader.writes(number)]
         if not writers:
-            names = [name for reader in readers for name in _list_texts(reader.kind, reader.name)[0]]
+            names = sorted({name for reader in readers for name in _list_texts(reader.kind, reader.name)[0]})
             raise PlumblineError(
-                f"{where}.{key}: nothing writes a number {number!r} of {spec.scale}/{spec.method}{nearest(number, names)} "
-                f"(its {measure.frame}: {[reader.name for reader in readers]}); name another one, or give the arm a "
-                "component that writes it"
+                f"{where}.{key}: nothing writes a number {number!r} of {spec.scale}/{spec.method}"
+                f"{nearest(number, names)} (its {measure.frame}: {[reader.name for reader in readers]}); name another "
+                "one, or give the arm a component that writes it"
             )
         if measure.at is not None and not any(reader.reads_at(measure.at, spec.train.steps) for reader in writers):
             raise PlumblineError(

@@ -208,7 +208,9 @@ class Study:
         """Why no claims can be judged under this preset, with what to do; empty where they can: its own paper makes
         some, and a target speaks to them."""
         if self.code != self.name:
-            return f"{self.name} makes no claims: it extends {self.code}, whose paper does; ask for those of {self.code}"
+            return (
+                f"{self.name} makes no claims: it extends {self.code}, whose paper does; ask for those of {self.code}"
+            )
         if not self.targets_with_claims:
             others = sorted({*chain(*self.definition["scales"].values())} - {self.preset})
             return (

@@ -290,8 +290,8 @@ class StudyFile(ClosedStruct, frozen=True):
         str,
         Meta(
             pattern=rf"^(?!({'|'.join((*get_args(Preset), *RESERVED))})\Z)[a-z0-9_]+\Z",
-            description="is no name of a study: lower-case letters, digits and _, not the name of a preset, and none of "
-            + ", ".join(RESERVED),
+            description="is no name of a study: lower-case letters, digits and _, not the name of a preset, and none "
+            f"of {', '.join(RESERVED)}",
         ),
     ]
     title: str
