@@ -340,7 +340,7 @@ def test_probes_of_another_corpus_have_their_own_pack(world: World) -> None:
 
 
 def make_target(world: World, monkeypatch: pytest.MonkeyPatch, *args: str) -> Path:
-    out = world.root.parent / f"{args[-1]}.csv"
+    out = world.root.parent / f"{args[-1]}{verb.ENDINGS[args[0]][0]}"
     monkeypatch.setattr(sys, "argv", ["results", *args, "--work", str(world.root), "--out", str(out)])
     verb.main()
     return out

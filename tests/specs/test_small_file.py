@@ -104,9 +104,9 @@ def test_an_installed_probe_names_its_numbers_anywhere_in_its_own_code(
     (tmp_path / "wide_names.py").write_text('NAMES = ("wide_one",)\n')
     code = "from wide_names import NAMES\n\n\ndef read(head: int) -> str:\n    return f'wide_of_{head}'\n"
     (tmp_path / "wide.py").write_text(code)
+    (run, *_) = study_config.load("transfer", "demo").runs.values()
+    spec = msgspec.structs.replace(run.spec, probes=(ProbeSpec(name="wide", at=(0.5,)),), interventions=())
     monkeypatch.setattr(small_measures.components, "available", lambda kind: {"wide": str(tmp_path / "wide.py")})
-    (spec, *_) = study_config.load("transfer", "demo").runs.values()
-    spec = msgspec.structs.replace(spec, probes=(ProbeSpec(name="wide", at=(0.5,)),), interventions=())
     for name in ("wide_one", "wide_of_3"):
         small_measures.require_written(measure_probe(name, 0.5), spec, "measure")
     with pytest.raises(PlumblineError, match=r"'wide_two' .*did you mean 'wide_one'"):
