@@ -30,7 +30,7 @@ from plumbline.verdict.sources.metric_rows import (
 from plumbline.verdict.sources.printed_spreads import PrintedSpread, drop_units, list_unread_columns, read_summaries
 from plumbline.verdict.sources.row_files import ColumnNames, FileRow, FileRows, name_lines
 from plumbline.verdict.sources.run_statuses import RunStatuses, write_mapping_flag
-from plumbline.verdict.sources.step_columns import find_step_column, names_steps
+from plumbline.verdict.sources.step_columns import check_no_steps, names_steps
 
 #: Which of several steps of a run has its value, besides a step's number.
 LAST, BEST = "last", "best"
@@ -68,6 +68,7 @@ def read_table(
         notes = [*printed.notes, *unit_notes, *_note_left_out(metric, printed.without)]
         return replace(printed, notes=tuple(notes), told=tuple(told))
     statuses = RunStatuses(rows, columns)
+    step_notes = check_no_steps(rows, columns, chosen, without={*read, *statuses.columns})
     runs, notes = _group_by_run(rows, columns, statuses, column, chosen)
     runs |= {key: [run] for key, run in read_runs_without(rows, columns, statuses, chosen, metric).items()}
     notes += [*unit_notes, *list_unread_columns(rows, columns, column)]
@@ -107,6 +108,7 @@ def read_table(
         statuses=statuses.columns,
         notes=(*notes, *_note_left_out(metric, empty)),
         told=(
+            *step_notes,
             *statuses.list_unread(),
             *_note_contradictions(counted.values(), without_measures),
             *list_non_finite_losses(rows, columns, metric, column, counted),
@@ -155,7 +157,7 @@ def _group_by_run(
 ) -> tuple[dict[tuple[str, str], list[RunEvidence]], list[str]]:
     """The rows of each run, by method and seed."""
     notes = statuses.list_read()
-    seeded, stepped = columns.seed in rows.columns, columns.step in rows.columns
+    seeded, stepped = columns.seed in rows.columns, _has_steps(rows, columns)
     readings: dict[str, list[tuple[str, RunEvidence]]] = {}
     for row in chosen:
         seed = normalize_seed(rows.read_text(row, columns.seed)) if seeded else ""
@@ -166,14 +168,6 @@ def _group_by_run(
             (seed, _read_run(rows, statuses, column, row, step if stepped else None))
         )
     if not seeded:
-        differ = stepped and any(len({each.step for _, each in of_method}) > 1 for of_method in readings.values())
-        others = [each for each in rows.columns if each not in (columns.method, column, METRIC, *statuses.columns)]
-        if name := columns.step if differ else find_step_column(chosen, columns.method, others):
-            raise PlumblineError(
-                f"{rows.path} has steps ({name!r}) but no column {columns.seed!r} that says which run a step is of; "
-                f"name that one with --seed-column (and --step-column {name}), or keep one row a run. If each row is a "
-                "run of its own, --seed-column names the column that numbers them"
-            )
         notes.append(
             f"There is no column {quote(columns.seed)}: each row of a method is one of its runs, and none is paired."
         )
@@ -202,6 +196,10 @@ def _group_by_run(
             f"Went on from an earlier step ({'; '.join(resumed[:8])}{more}): from there on the later rows count."
         )
     return runs, notes
+
+
+def _has_steps(rows: FileRows, columns: ColumnNames) -> bool:
+    return columns.step != "" and columns.step in rows.columns  # pandas has a column without a name
 
 
 def _drop_repeated_steps(of_run: list[RunEvidence]) -> list[RunEvidence] | None:
@@ -274,7 +272,7 @@ def _choose_steps(
     notes: list[str],
 ) -> dict[tuple[str, str], RunEvidence]:
     """One reading of each run, by the rule that was requested."""
-    if columns.step not in rows.columns:
+    if not _has_steps(rows, columns):
         if at_step:
             raise PlumblineError(f"--at-step {at_step}: {rows.path} has no column {columns.step!r}; see --step-column")
         return {key: readings[0] for key, readings in runs.items()}
