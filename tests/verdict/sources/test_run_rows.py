@@ -147,8 +147,8 @@ b,1,train_loss,1,
 def test_a_run_that_was_lost_before_its_evaluation_has_no_row_of_it(tmp_path: Path, row: str) -> None:
     read = table(tmp_path, LONG + row + "\n")
     assert list(read.lost["b"]) == ["2"] and read.values == {"a": {"1": 3, "2": 4}, "b": {"1": 2}}
-    with pytest.raises(PlumblineError, match=r"line 8.*seed '2' has no 'loss', and other runs of 'b'"):
-        table(tmp_path, LONG + "b,2,train_loss,1,\n")
+    with pytest.raises(PlumblineError, match=r"line 8.*is empty, and other runs of 'b'"):
+        table(tmp_path, LONG + "b,2,loss,,\n")
     assert table(tmp_path, LONG + "b,2,train_loss,1,running\n").unfinished["b"].keys() == {"2"}
     assert table(tmp_path, LONG + "c,1,train_loss,1,\n").without == {"c": (8,)}, "it was not evaluated"
     assert table(tmp_path, LONG + "b,,note,1,\n").values == table(tmp_path, LONG).values
@@ -156,6 +156,24 @@ def test_a_run_that_was_lost_before_its_evaluation_has_no_row_of_it(tmp_path: Pa
     with pytest.raises(PlumblineError, match=r"has no row of 'loss'.*--seed-column"):
         table(tmp_path, "method,metric,value,status\n" + seedless + "b,train_loss,2,crashed\n")
     assert table(tmp_path, "method,metric,value,status\n" + seedless).values["b"] == {"b, run 1": 2}
+
+
+def test_a_run_that_was_not_evaluated_is_left_out_and_told(tmp_path: Path) -> None:
+    for of_all in ("a,0,params_m,124,\nb,0,params_m,124,\n", "b,all,params_m,124,\n", "b,2,train_loss,1,\n"):
+        read, whole = table(tmp_path, LONG + of_all), table(tmp_path, LONG)
+        (told,) = read.told
+        assert (read.values, read.lost) == (whole.values, whole.lost) and "`b`, seed" in told
+
+
+def test_a_crash_is_of_the_run_in_a_row_of_any_metric(tmp_path: Path) -> None:
+    for status, side in (("crashed", "lost"), ("running", "unfinished")):
+        read = table(tmp_path, LONG + f"a,2,acc,1,{status}\n")
+        assert list(getattr(read, side)["a"]) == ["2"] and read.values["a"] == {"1": 3}
+        assert not getattr(table(tmp_path, LONG + "a,2,acc,1,finished\n"), side)
+    course = "method,seed,step,metric,value,status\na,1,1,acc,0,{}\na,1,2,loss,3,\na,2,2,loss,4,\na,1,2,acc,1,{}\n"
+    assert list(table(tmp_path, course.format("failed", "")).lost["a"]) == ["1"]
+    assert list(table(tmp_path, course.format("", "running")).unfinished["a"]) == ["1"]
+    assert table(tmp_path, course.format("running", "finished")).values["a"] == {"1": 3, "2": 4}, "it went on"
 
 
 STEPS = "method,seed,step,loss\na,1,20,1\na,1,10,0.5\na,2,20,3\na,2,10,\nb,1,10,4\nb,1,20,2\n"

@@ -88,18 +88,18 @@ def read_table(
         by_method.setdefault(method, {})[seed] = replace(run, **measures | own_step)
     notes += [*_note_times(by_method, cells, without_measures), *_note_starts(by_method, start, *seeming)]
     empty: dict[str, tuple[int, ...]] = {}
+    lines, unevaluated = {row.line for row in chosen}, list[str]()
     for method, of_method in by_method.items():
         without = {seed: run for seed, run in of_method.items() if _is_empty(run)}
-        if without and len(without) < len(of_method):
-            seed, run = next(iter(without.items()))
-            rows.fail(
-                run,
-                column,
-                f"{'is empty' if any(row.line == run.line for row in chosen) else f'seed {seed!r} has no {metric!r}'}, "
-                f"and other runs of {method!r} have a value; write nan if the run diverged, or its value",
-            )
-        if without:
+        if without and len(without) == len(of_method):
             empty[method] = tuple(run.line for run in without.values() if run.line is not None)
+            continue
+        for seed, run in without.items():
+            if run.line in lines:
+                problem = "is empty, and other runs of {!r} have a value; write nan if the run diverged, or its value"
+                rows.fail(run, column, problem.format(method))
+            unevaluated.append(f"{quote(method)}, {describe_seed(seed)}")
+            del of_method[seed]
     return Evidence(
         metric=metric,
         runs={method: of_method for method, of_method in by_method.items() if method not in empty},
@@ -109,6 +109,7 @@ def read_table(
         notes=(*notes, *_note_left_out(metric, empty)),
         told=(
             *step_notes,
+            *[f"No row of {quote(metric)}, and left out: {name_some(unevaluated)}."] * bool(unevaluated),
             *statuses.list_unread(),
             *_note_contradictions(counted.values(), without_measures),
             *list_non_finite_losses(rows, columns, metric, column, counted),

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import NoReturn
 
 from plumbline.core.errors import PlumblineError
-from plumbline.verdict.formatting import quote
+from plumbline.verdict.formatting import join_with_and, quote
 from plumbline.verdict.sources.failure_columns import split_name
 from plumbline.verdict.sources.row_files import ColumnNames, FileRow, FileRows
 
@@ -68,7 +68,7 @@ def check_no_steps(
         by_method = _read_steps(chosen, columns, columns.step)
         if any(len({*side}) > 1 for side in by_method.values()):
             _refuse(rows, columns, columns.step)
-    told = []
+    seeming = []
     for name in (each for each in rows.columns if each not in without):
         by_method = _read_steps(chosen, columns, name)
         segments = [segment for side in by_method.values() for segment in _split_at_starts(side)]
@@ -80,11 +80,13 @@ def check_no_steps(
         else:
             may_be = is_course and _are_steps_of_another_name(name, segments)
         if may_be:
-            told.append(
-                f"Column {quote(name)} may be steps of runs, and each row was read as a run of its own: if several "
-                "are of one run, name the column that says which (--seed-column)."
-            )
-    return told
+            seeming.append(quote(name))
+    if not seeming:
+        return []
+    return [
+        f"{join_with_and(seeming)} may be steps of runs, and each row was read as a run of its own: if several are of "
+        "one run, name the column that says which (--seed-column)."
+    ]
 
 
 def _refuse(rows: FileRows, columns: ColumnNames, name: str) -> NoReturn:
