@@ -10,13 +10,13 @@ from typing import Any, NoReturn
 from plumbline.core.errors import PlumblineError
 from plumbline.core.formats import format_count
 from plumbline.verdict.evidence import CRASH, FINISHED, KEEP, RUNNING, Evidence, RunEvidence, SearchLogEntry
-from plumbline.verdict.formatting import join_with_and, name_some, quote
+from plumbline.verdict.formatting import name_some, quote
 from plumbline.verdict.outcome import CannotBeJudgedError
 from plumbline.verdict.seed_values import describe_seed, name_by_rank, normalize_seed
 from plumbline.verdict.sources.evaluation_columns import list_other_evaluations
 from plumbline.verdict.sources.measure_columns import (
+    choose_columns,
     find_start_column,
-    list_contradictions,
     list_times_without_unit,
     read_measures,
     read_start,
@@ -77,6 +77,10 @@ def read_table(
     picked = _choose_steps(rows, columns, runs, higher=higher, at_step=at_step, notes=notes)
     with_values = {key: run.line for key, run in picked.items() if run.line is not None and run.value is not None}
     counted = {key: FileRow(line, cells[line]) for key, line in with_values.items()}
+    dropped, disagreeing = choose_columns(
+        [(method, row.cells) for (method, _), row in counted.items()], without=without_measures
+    )
+    without_measures |= dropped
     start, *seeming = find_start_column([row.cells for row in counted.values()], without=without_measures)
     for (method, seed), run in picked.items():
         of_row = cells[run.line] if run.line is not None else {}
@@ -111,7 +115,7 @@ def read_table(
             *step_notes,
             *[f"No row of {quote(metric)}, and left out: {name_some(unevaluated)}."] * bool(unevaluated),
             *statuses.list_unread(),
-            *_note_contradictions(counted.values(), without_measures),
+            *disagreeing,
             *list_non_finite_losses(rows, columns, metric, column, counted),
             *list_other_evaluations(counted, {*rows.columns} - {*read, *statuses.columns}),
         ),
@@ -131,12 +135,6 @@ def _note_times(
         f"{quote(f'{name}_s')} if it is in seconds."
         for name in dict.fromkeys(name for names in of_rows for name in names)
     ]
-
-
-def _note_contradictions(counted: Iterable[FileRow], without: frozenset[str]) -> list[str]:
-    """State which columns contradict each other about what runs took."""
-    columns = dict.fromkeys(each for row in counted for each in list_contradictions(row.cells, without=without))
-    return [f"Not read, since they differ: {join_with_and([*map(quote, each)])}." for each in columns]
 
 
 def _note_starts(by_method: Mapping[str, Mapping[str, RunEvidence]], start: str, seeming: str, lack: str) -> list[str]:

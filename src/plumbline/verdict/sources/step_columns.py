@@ -34,8 +34,10 @@ _NUMBERS = """
 NUMBERS = frozenset(_NUMBERS.split())
 #: A step as loggers write it: `3`, `3/8`, `ckpt-3000`, `out/step_3000.pt`, `10k`, `1,000`, `1e9`.
 _STEP = re.compile(
-    r"(?:.*/)??(?:\D*[^\d.,])??(\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?) ?([kmb]?)(?: ?(?:/|of) ?\d[\d,]*)?(?:/|\.[a-z]+)?", re.IGNORECASE
+    r"(?:.*/)??(?:\D*[^\d.,])??(\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?) ?([kmb]?)(?: ?(?:/|of) ?\d[\d,]*)?(?:/|\.[a-z]+)?",
+    re.IGNORECASE,
 )
+_LONGEST = 200
 _THOUSANDS = {"": 1.0, "k": 1e3, "m": 1e6, "b": 1e9}
 #: Rows of a course, at least: fewer rise by chance, or since somebody sorted them.
 COURSE = 4
@@ -108,7 +110,7 @@ def _read_steps(chosen: Sequence[FileRow], columns: ColumnNames, name: str) -> d
     by_method: dict[str, list[float]] = {}
     for row in chosen:
         if cell := row.cells[name]:
-            if (step := _STEP.fullmatch(cell)) is None:
+            if (step := _STEP.fullmatch(cell[-_LONGEST:])) is None:
                 return {}
             by_method.setdefault(row.cells[columns.method], []).append(
                 float(step[1].replace(",", "")) * _THOUSANDS[step[2].lower()]
