@@ -32,7 +32,7 @@ _NUMBERS = """
 """
 #: Words of names of what numbers runs, and not the steps of one.
 NUMBERS = frozenset(_NUMBERS.split())
-#: A step as loggers write it: `3`, `3/8`, `ckpt-3000`, `out/step_3000.pt`, `10k`, `1,000`, `1e9`.
+#: A step as loggers write it: `3`, `3/8`, `ckpt-3000`, `out/step_3000.pt`, `10k`, `1,000`; the end of a cell is read.
 _STEP = re.compile(
     r"(?:.*/)??(?:\D*[^\d.,])??(\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?) ?([kmb]?)(?: ?(?:/|of) ?\d[\d,]*)?(?:/|\.[a-z]+)?",
     re.IGNORECASE,
