@@ -45,6 +45,33 @@ def test_what_an_evaluation_took_is_not_the_runs(tmp_path: Path) -> None:
     assert "`train.tokens` and `data.tokens`" in told
 
 
+STEPS = [("config.steps", "summary._step"), ("summary._step", "config.steps"), ("a.steps", "b.steps")]
+
+
+@pytest.mark.parametrize("names", STEPS)
+def test_methods_are_equal_where_they_are_in_every_column_of_a_measure(tmp_path: Path, names: tuple[str, str]) -> None:
+    def read_steps(*cells: str) -> tuple[set[float | None], tuple[str, ...]]:
+        rows = "".join(f"{method},{n},3,{cell}\n" for method, cell in zip("abc", cells) for n in (1, 2))
+        (tmp_path / "t.csv").write_text(f"method,seed,loss,{','.join(names)}\n{rows}")
+        read = read_table(read_rows(tmp_path / "t.csv"), ColumnNames(metric="loss"))
+        return {run.step for of in read.runs.values() for run in of.values()}, read.told
+
+    steps, told = read_steps("1000,500", "1000,1000")
+    assert steps == {500, 1000} and all(f"`{name}`" in told[0] for name in names)
+    steps, told = read_steps("1000,999", "1000,999", "1000,999")
+    assert steps in ({1000}, {999}) and len(told) == (names[0] == "a.steps")
+    steps, told = read_steps("1000,500", "2000,1000")
+    assert steps in ({1000, 2000}, {500, 1000}) and len(told) == (names[0] == "a.steps"), "by one factor in both"
+    assert read_steps("1000,", "1000,1000")[0] == {1000}
+
+
+def test_times_of_other_names_are_other_times(tmp_path: Path) -> None:
+    rows = "".join(f"{method},{n},3,300,{total}\n" for method, total in (("a", 320), ("b", 400)) for n in (1, 2))
+    (tmp_path / "t.csv").write_text("method,seed,loss,training_seconds,total_seconds\n" + rows)
+    read = read_table(read_rows(tmp_path / "t.csv"), ColumnNames(metric="loss"))
+    assert {run.seconds for of in read.runs.values() for run in of.values()} == {300} and not read.told
+
+
 def test_the_runtime_of_an_exported_table_is_in_seconds() -> None:
     exported = {"Name": "base", "State": "finished", "Created": "2026-10-01T10:00:00.000Z", "Runtime": "61"}
     assert read_measures(exported) == {"seconds": 61.0}

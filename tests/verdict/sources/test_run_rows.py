@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -48,45 +49,79 @@ def write_column(name: str, *of_methods: str) -> str:
 
 COURSES = (
     ("epoch", "1 2 3 4 5", "1 2 3 4 5"),
-    ("Epoch", "3 1 2", "5 4 6"),
-    ("iter", "100 300 200", "100 200"),
-    ("Step", "10 20", "10 20"),
-    ("_step", "9000 9250 9500 9750", "9100 9200 9300"),
-    ("train/global_step", "500 1000 1000 500", "500 500 1000 1000"),
-    ("tokensSeen", "1e9 2e9 3e9"),
-    ("train.epoch", "0.5 1.0 1.5 2.0"),
-    ("at", "100 200 300", "100 200 300"),
+    ("Epoch", "0 1 2 3", "0 1 2 3 4 5"),
+    ("epoch", "1/8 2/8 3/8 4/8", "1/8 2/8 3/8 4/8"),
+    ("_step", "9000 9250 9500 9750", "9000 9250 9500 9750"),
+    ("train/global_step", "500 500 1000 1000 1500 1500 2000 2000", "500 1000 1500 2000 500 1000 1500 2000"),
+    ("tokensSeen", "1e9 2e9 4e9 8e9"),
+    ("total_timesteps", "1000 2000 3000 4000", "1500 2500 3500 4500"),
+    ("episode", "1 2 3 4 5 6", "1 2 3 4 5 6"),
+    ("checkpoint", "ckpt-1000 ckpt-2000 ckpt-3000 ckpt-4000", "ckpt-1000 ckpt-2000 ckpt-3000 ckpt-4000"),
+    ("ckpt", "out/step_1k.pt out/step_2k.pt out/step_3k.pt out/step_4k.pt"),
+    ("runtime_s", "10.3 20.6 30.9 41.2 51.5", "11.2 22.1 33.4 44.0"),
 )
 
 
 @pytest.mark.parametrize("course", COURSES)
 def test_the_steps_of_one_run_are_no_runs(tmp_path: Path, course: tuple[str, ...]) -> None:
-    with pytest.raises(PlumblineError, match=f"'{course[0]}'.*no column 'seed'.*--seed-column.*--step-column"):
-        table(tmp_path, write_column(*course))
+    text = write_column(*course)
+    with pytest.raises(PlumblineError, match=f"'{course[0]}'.*no column 'seed'.*--seed-column") as refused:
+        table(tmp_path, text)
+    assert (f"--step-column {course[0]})" in str(refused.value)) == (course[0] != "runtime_s"), "a time is no step"
+    read = table(tmp_path, text, columns=replace(COLUMNS, step=""))
+    assert len(read.values["a"]) == len(course[1].split()) and not read.told, "it was said that there are no steps"
 
 
 RUNS = (
     ("run", "1 2 3 4 5", "1 2 3 4 5"),
-    ("replica_id", "10 20 30", "10 20 30"),
+    ("replica_id", "10 20 30 40", "10 20 30 40"),
+    ("random_state", "0 42 1337 4711", "0 42 1337 4711"),
+    ("width", "128 256 512", "128 256 512"),
+    ("year", "2015 2017 2019", "2015 2017 2019"),
+    ("max_steps", "1000 2000 1000 2000", "1000 2000 1000 2000"),
     ("Unnamed: 0", "0 1 2 3", "4 5 6 7"),
     ("k", "1 2 3 4", "1 2 3 4"),
     ("wall_clock_s", "61.5 60.2 63.1", "61.5 60.2 64.0"),
+    ("runtime_s", "300 301 302 303", "300 300 301 302"),
+    ("time", "2026-10-01 2026-10-02 2026-10-03 2026-10-04", "2026-10-01 2026-10-02 2026-10-03 2026-10-04"),
     ("created", "1790848800 1790848860 1790848920", "1790849800 1790849860 1790849920"),
     ("num_steps", "9812 9790 9803", "9411 9460 9450"),
+    ("_step", "9120 9150 9180", "9010 9044 9099"),
     ("train/epoch", "2.97 2.99 2.98 2.96", "2.99 2.95 2.98 2.94"),
     ("epoch", "5 5 5", "5 5 5"),
     ("best_epoch", "3 9 5", "4 9 3"),
     ("warmup_steps", "100 100", "200 200"),
     ("acc", "0.31 0.35 0.36 0.38", "0.30 0.35 0.36 0.39"),
 )
+#: What one row a run may have, and steps too.
+UNSURE = (
+    ("_step", "9120 9150 9180 9210", "9010 9044 9099 9120"),
+    ("epochs", "12 14 12 15", "14 12 11 15"),
+    ("epoch", "12 30 22 17", "19 13 28 16"),
+    ("epoch", "12 17 22 30", "13 16 19 28"),
+    ("epochs", "10 20 10 20", "10 20 10 20"),
+    ("_step", "4000 7000 5000", "6000 5000 4000"),
+    ("train/global_step", "500 1000 1000 500", "500 500 1000 1000"),
+    ("step_nr", "10 20", "10 20"),
+    ("at", "100 200 300 400", "100 200 300 400"),
+)
 
 
-@pytest.mark.parametrize("column", RUNS)
+@pytest.mark.parametrize("column", RUNS + UNSURE)
 def test_a_row_a_run_with_other_numbers_is_read(tmp_path: Path, column: tuple[str, ...]) -> None:
     read = table(tmp_path, write_column(*column))
     assert {method: len(of) for method, of in read.values.items()} == {
         method: len(cells.split()) for method, cells in zip("abc", column[1:])
     }
+    assert [f"`{column[0]}`" in each and "--seed-column" in each for each in read.told] == [True] * (column in UNSURE)
+
+
+def test_a_column_of_steps_needs_one_of_runs(tmp_path: Path) -> None:
+    text = "method,step,loss\na,10,1\na,20,2\n"
+    with pytest.raises(PlumblineError, match=r"'step'.*--step-column step.*--step-column ''"):
+        table(tmp_path, text)
+    assert table(tmp_path, text, columns=replace(COLUMNS, step="")).values["a"].keys() == {"a, run 1", "a, run 2"}
+    assert table(tmp_path, ",method,loss\n0,a,1\n1,a,2\n", columns=replace(COLUMNS, step="")).notes
 
 
 def test_seed_and_step_are_known_in_any_case(tmp_path: Path) -> None:
@@ -112,8 +147,8 @@ b,1,train_loss,1,
 def test_a_run_that_was_lost_before_its_evaluation_has_no_row_of_it(tmp_path: Path, row: str) -> None:
     read = table(tmp_path, LONG + row + "\n")
     assert list(read.lost["b"]) == ["2"] and read.values == {"a": {"1": 3, "2": 4}, "b": {"1": 2}}
-    with pytest.raises(PlumblineError, match=r"line 8.*seed '2' has no 'loss', and other runs of 'b'"):
-        table(tmp_path, LONG + "b,2,train_loss,1,\n")
+    with pytest.raises(PlumblineError, match=r"line 8.*is empty, and other runs of 'b'"):
+        table(tmp_path, LONG + "b,2,loss,,\n")
     assert table(tmp_path, LONG + "b,2,train_loss,1,running\n").unfinished["b"].keys() == {"2"}
     assert table(tmp_path, LONG + "c,1,train_loss,1,\n").without == {"c": (8,)}, "it was not evaluated"
     assert table(tmp_path, LONG + "b,,note,1,\n").values == table(tmp_path, LONG).values
@@ -121,6 +156,24 @@ def test_a_run_that_was_lost_before_its_evaluation_has_no_row_of_it(tmp_path: Pa
     with pytest.raises(PlumblineError, match=r"has no row of 'loss'.*--seed-column"):
         table(tmp_path, "method,metric,value,status\n" + seedless + "b,train_loss,2,crashed\n")
     assert table(tmp_path, "method,metric,value,status\n" + seedless).values["b"] == {"b, run 1": 2}
+
+
+def test_a_run_that_was_not_evaluated_is_left_out_and_told(tmp_path: Path) -> None:
+    for of_all in ("a,0,params_m,124,\nb,0,params_m,124,\n", "b,all,params_m,124,\n", "b,2,train_loss,1,\n"):
+        read, whole = table(tmp_path, LONG + of_all), table(tmp_path, LONG)
+        (told,) = read.told
+        assert (read.values, read.lost) == (whole.values, whole.lost) and "`b`, seed" in told
+
+
+def test_a_crash_is_of_the_run_in_a_row_of_any_metric(tmp_path: Path) -> None:
+    for status, side in (("crashed", "lost"), ("running", "unfinished")):
+        read = table(tmp_path, LONG + f"a,2,acc,1,{status}\n")
+        assert list(getattr(read, side)["a"]) == ["2"] and read.values["a"] == {"1": 3}
+        assert not getattr(table(tmp_path, LONG + "a,2,acc,1,finished\n"), side)
+    course = "method,seed,step,metric,value,status\na,1,1,acc,0,{}\na,1,2,loss,3,\na,2,2,loss,4,\na,1,2,acc,1,{}\n"
+    assert list(table(tmp_path, course.format("failed", "")).lost["a"]) == ["1"]
+    assert list(table(tmp_path, course.format("", "running")).unfinished["a"]) == ["1"]
+    assert table(tmp_path, course.format("running", "finished")).values["a"] == {"1": 3, "2": 4}, "it went on"
 
 
 STEPS = "method,seed,step,loss\na,1,20,1\na,1,10,0.5\na,2,20,3\na,2,10,\nb,1,10,4\nb,1,20,2\n"

@@ -106,6 +106,8 @@ COLUMN_CASES = (
     ("exit", "0*3 9*3", "Column `exit` is not read as statuses, although `0` and `9`"),
     ("exit", "0*3 SIGTERM*3", ["1", "2", "3"]),
     ("exit", "0*3 137*3", ["1", "2", "3"]),
+    ("exit", "0*3 144*3", "Column `exit` is not read as statuses, although `0` and `144`"),
+    ("signal", "0*3 144*2 0", ["1", "2"]),
     ("exit", "0*3 200*3", "Column `exit` is not read as statuses, although `0` and `200`"),
     ("killed_by", "_*5 SIGKILL", ["3"]),
     ("killed_by", "_*5 the_scheduler", "Column `killed_by` is not read as statuses, although `the scheduler` (1 row"),

@@ -16,6 +16,12 @@ _EVALUATED = """
 """
 #: Words of names of what is evaluated on, and in what unit.
 EVALUATED = frozenset(_EVALUATED.split())
+_OF_TRAINING = "aug augment augmentation augmentations steps every interval freq frequency batch weight weights"
+#: Words of names of how it was trained, or how often and in what portions evaluated, although others are there.
+SETTINGS = frozenset(_OF_TRAINING.split())
+_OF_DATA = "train training val valid validation dev devel test testing heldout held_out"
+#: Words for what is evaluated on, which say so under any name (`set`).
+SPLITS = frozenset(_OF_DATA.split())
 #: What begins as a number that is measured: ``3.1``, ``54.2 ± 0.4``, ``1e-3``.
 _DECIMAL = re.compile(r"\W*(?:\d*\.\d|\d+e-)")
 #: Values of one method that a sentence names.
@@ -30,7 +36,8 @@ def list_other_evaluations(counted: Mapping[tuple[str, str], FileRow], names: It
     """
     sentences = []
     for name in sorted(names):
-        if EVALUATED.isdisjoint(split_name(name)):
+        parts, cells = split_name(name), {row.cells[name].lower() for row in counted.values()} - {""}
+        if (EVALUATED.isdisjoint(parts) or not SETTINGS.isdisjoint(parts)) and not (cells and cells <= SPLITS):
             continue
         counts: dict[str, Counter[str]] = {}
         for (method, _), row in counted.items():

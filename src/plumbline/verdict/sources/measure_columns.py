@@ -2,8 +2,9 @@
 
 A name counts whatever its case, and as the last part of a dotted one (`summary._runtime`); not below `eval` or the
 like, where it is of an evaluation. Of several for one measure the first in `MEASURE_COLUMNS` counts; of one name with
-two numbers (`train.tokens`, `data.tokens`) neither does. `Runtime` is in seconds in a table that Weights & Biases
-exported, which has its columns `Name` and `State` too; elsewhere its unit is not known.
+two numbers (`train.tokens`, `data.tokens`) neither does. In a table of methods that counts in which they differ most.
+`Runtime` is in seconds in a table that Weights & Biases exported, which has its columns `Name` and `State` too;
+elsewhere its unit is not known.
 """
 
 from __future__ import annotations
@@ -12,7 +13,11 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from statistics import median
 from typing import Any
+
+from plumbline.verdict.evidence import MEASURES
+from plumbline.verdict.formatting import join_with_and, quote
 
 #: Field of `plumbline.verdict.evidence.RunEvidence` -> names of it, each with the unit that it counts in.
 MEASURE_COLUMNS: Mapping[str, Mapping[str, float]] = {
@@ -101,6 +106,53 @@ def list_contradictions(cells: Mapping[str, Any], *, without: frozenset[str] = f
     """List the columns that give a run several numbers under one name, of which none is read."""
     columns = _read_amounts(cells, without).values()
     return [tuple(of_name) for of_name in columns if len({*of_name.values()}) > 1]
+
+
+def choose_columns(
+    runs: Sequence[tuple[str, Mapping[str, Any]]], *, without: frozenset[str] = frozenset()
+) -> tuple[frozenset[str], list[str]]:
+    """Choose what counts where several columns state one measure of every run: that in which methods differ most.
+
+    So methods are equal in a measure only where they are in every column of it. Of times and memory only those of the
+    first name count, since names say what is in them.
+
+    `runs`: method and cells of each. Returns the columns that do not count, and sentences about those that disagree.
+    """
+    amounts: dict[str, dict[str, list[tuple[str, float]]]] = {}
+    for method, cells in runs:
+        for name, of_columns in _read_amounts(cells, without).items():
+            for column, amount in of_columns.items():
+                amounts.setdefault(name, {}).setdefault(column, []).append((method, amount))
+    dropped, sentences = set[str](), list[str]()
+    for measure, units in MEASURE_COLUMNS.items():
+        names = [*units, *(name for name in amounts if measure == "seconds" and name not in _NAMES)]
+        names = [name for name in names if name in amounts][: 1 if measure in ("seconds", "memory_bytes") else None]
+        columns = {column: of_runs for name in names for column, of_runs in amounts[name].items()}
+        factors = {each: _compare_methods(of_runs) for each, of_runs in columns.items() if len(of_runs) == len(runs)}
+        if len(factors) < 2:
+            continue
+        counts = max(factors, key=lambda each: factors[each])
+        dropped |= {*columns} - {counts}
+        of_one_name = [[*map(amounts[name].get, factors)] for name in names]
+        disagree = any(len({tuple(each) for each in of_name if each}) > 1 for of_name in of_one_name)
+        if disagree or not all(math.isclose(factor, factors[counts]) for factor in factors.values()):
+            which = join_with_and([*map(quote, factors)])
+            sentences.append(
+                f"{which} disagree: {quote(counts)} counts as {MEASURES[measure]}; in none the methods differ more."
+            )
+    without |= dropped
+    left = dict.fromkeys(each for _, cells in runs for each in list_contradictions(cells, without=without))
+    sentences += [f"Not read, since they differ: {join_with_and([*map(quote, each)])}." for each in left]
+    return frozenset(dropped), sentences
+
+
+def _compare_methods(of_runs: Sequence[tuple[str, float]]) -> float:
+    """The largest median of a method over the smallest."""
+    by_method: dict[str, list[float]] = {}
+    for method, amount in of_runs:
+        by_method.setdefault(method, []).append(amount)
+    medians = [*map(median, by_method.values())]
+    return max(medians) / min(medians)
 
 
 def _read_amounts(cells: Mapping[str, Any], without: frozenset[str]) -> dict[str, dict[str, float]]:

@@ -39,8 +39,10 @@ def choose_metric(rows: FileRows, columns: ColumnNames) -> tuple[str, str, tuple
 def read_runs_without(
     rows: FileRows, columns: ColumnNames, statuses: RunStatuses, chosen: Sequence[FileRow], metric: str
 ) -> dict[tuple[str, str], RunEvidence]:
-    """Read the runs that have rows of other metrics alone, by method and seed: a run that crashed before its evaluation
-    has no row of it.
+    """Read the runs of which rows of other metrics alone tell how they ended, by method and seed.
+
+    A run that crashed before its evaluation has no row of it, and one that crashed later may have. What still runs is
+    unfinished by its last row, or by any where there are no steps.
 
     Raises:
         PlumblineError: rows of another metric are of lost runs, and no seeds tell of which.
@@ -50,12 +52,17 @@ def read_runs_without(
     if columns.seed not in rows.columns:
         _require_lost_rows(rows, columns, statuses, others, metric)
         return {}
+    stepped = columns.step != "" and columns.step in rows.columns
+    last = {_name_run(row, columns): row.line for row in rows.rows}
     there = {_name_run(row, columns) for row in chosen}
     runs: dict[tuple[str, str], RunEvidence] = {}
     for row in others:
-        if not row.cells[columns.seed] or (key := _name_run(row, columns)) in there:
+        if not row.cells[columns.seed]:
             continue
-        status, word = statuses.read_status(row)
+        key, (status, word) = _name_run(row, columns), statuses.read_status(row)
+        is_of_end = status == CRASH or (status == RUNNING and (not stepped or last[key] == row.line))
+        if key in there and not is_of_end:
+            continue
         if status not in (CRASH, RUNNING):
             status, word = (CRASH, "diverged") if _is_non_finite(row.cells[columns.value]) else (FINISHED, "")
         if key not in runs or runs[key].status == FINISHED:

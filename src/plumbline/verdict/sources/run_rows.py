@@ -10,13 +10,13 @@ from typing import Any, NoReturn
 from plumbline.core.errors import PlumblineError
 from plumbline.core.formats import format_count
 from plumbline.verdict.evidence import CRASH, FINISHED, KEEP, RUNNING, Evidence, RunEvidence, SearchLogEntry
-from plumbline.verdict.formatting import join_with_and, name_some, quote
+from plumbline.verdict.formatting import name_some, quote
 from plumbline.verdict.outcome import CannotBeJudgedError
 from plumbline.verdict.seed_values import describe_seed, name_by_rank, normalize_seed
 from plumbline.verdict.sources.evaluation_columns import list_other_evaluations
 from plumbline.verdict.sources.measure_columns import (
+    choose_columns,
     find_start_column,
-    list_contradictions,
     list_times_without_unit,
     read_measures,
     read_start,
@@ -30,7 +30,7 @@ from plumbline.verdict.sources.metric_rows import (
 from plumbline.verdict.sources.printed_spreads import PrintedSpread, drop_units, list_unread_columns, read_summaries
 from plumbline.verdict.sources.row_files import ColumnNames, FileRow, FileRows, name_lines
 from plumbline.verdict.sources.run_statuses import RunStatuses, write_mapping_flag
-from plumbline.verdict.sources.step_columns import find_step_column, names_steps
+from plumbline.verdict.sources.step_columns import check_no_steps, names_steps
 
 #: Which of several steps of a run has its value, besides a step's number.
 LAST, BEST = "last", "best"
@@ -68,6 +68,7 @@ def read_table(
         notes = [*printed.notes, *unit_notes, *_note_left_out(metric, printed.without)]
         return replace(printed, notes=tuple(notes), told=tuple(told))
     statuses = RunStatuses(rows, columns)
+    step_notes = check_no_steps(rows, columns, chosen, without={*read, *statuses.columns})
     runs, notes = _group_by_run(rows, columns, statuses, column, chosen)
     runs |= {key: [run] for key, run in read_runs_without(rows, columns, statuses, chosen, metric).items()}
     notes += [*unit_notes, *list_unread_columns(rows, columns, column)]
@@ -76,6 +77,10 @@ def read_table(
     picked = _choose_steps(rows, columns, runs, higher=higher, at_step=at_step, notes=notes)
     with_values = {key: run.line for key, run in picked.items() if run.line is not None and run.value is not None}
     counted = {key: FileRow(line, cells[line]) for key, line in with_values.items()}
+    dropped, disagreeing = choose_columns(
+        [(method, row.cells) for (method, _), row in counted.items()], without=without_measures
+    )
+    without_measures |= dropped
     start, *seeming = find_start_column([row.cells for row in counted.values()], without=without_measures)
     for (method, seed), run in picked.items():
         of_row = cells[run.line] if run.line is not None else {}
@@ -87,18 +92,18 @@ def read_table(
         by_method.setdefault(method, {})[seed] = replace(run, **measures | own_step)
     notes += [*_note_times(by_method, cells, without_measures), *_note_starts(by_method, start, *seeming)]
     empty: dict[str, tuple[int, ...]] = {}
+    lines, unevaluated = {row.line for row in chosen}, list[str]()
     for method, of_method in by_method.items():
         without = {seed: run for seed, run in of_method.items() if _is_empty(run)}
-        if without and len(without) < len(of_method):
-            seed, run = next(iter(without.items()))
-            rows.fail(
-                run,
-                column,
-                f"{'is empty' if any(row.line == run.line for row in chosen) else f'seed {seed!r} has no {metric!r}'}, "
-                f"and other runs of {method!r} have a value; write nan if the run diverged, or its value",
-            )
-        if without:
+        if without and len(without) == len(of_method):
             empty[method] = tuple(run.line for run in without.values() if run.line is not None)
+            continue
+        for seed, run in without.items():
+            if run.line in lines:
+                problem = "is empty, and other runs of {!r} have a value; write nan if the run diverged, or its value"
+                rows.fail(run, column, problem.format(method))
+            unevaluated.append(f"{quote(method)}, {describe_seed(seed)}")
+            del of_method[seed]
     return Evidence(
         metric=metric,
         runs={method: of_method for method, of_method in by_method.items() if method not in empty},
@@ -107,8 +112,10 @@ def read_table(
         statuses=statuses.columns,
         notes=(*notes, *_note_left_out(metric, empty)),
         told=(
+            *step_notes,
+            *[f"No row of {quote(metric)}, and left out: {name_some(unevaluated)}."] * bool(unevaluated),
             *statuses.list_unread(),
-            *_note_contradictions(counted.values(), without_measures),
+            *disagreeing,
             *list_non_finite_losses(rows, columns, metric, column, counted),
             *list_other_evaluations(counted, {*rows.columns} - {*read, *statuses.columns}),
         ),
@@ -130,12 +137,6 @@ def _note_times(
     ]
 
 
-def _note_contradictions(counted: Iterable[FileRow], without: frozenset[str]) -> list[str]:
-    """State which columns contradict each other about what runs took."""
-    columns = dict.fromkeys(each for row in counted for each in list_contradictions(row.cells, without=without))
-    return [f"Not read, since they differ: {join_with_and([*map(quote, each)])}." for each in columns]
-
-
 def _note_starts(by_method: Mapping[str, Mapping[str, RunEvidence]], start: str, seeming: str, lack: str) -> list[str]:
     """State which column may say when runs were made, where it does not tell their order."""
     for of_method in by_method.values() if start else ():
@@ -155,7 +156,7 @@ def _group_by_run(
 ) -> tuple[dict[tuple[str, str], list[RunEvidence]], list[str]]:
     """The rows of each run, by method and seed."""
     notes = statuses.list_read()
-    seeded, stepped = columns.seed in rows.columns, columns.step in rows.columns
+    seeded, stepped = columns.seed in rows.columns, _has_steps(rows, columns)
     readings: dict[str, list[tuple[str, RunEvidence]]] = {}
     for row in chosen:
         seed = normalize_seed(rows.read_text(row, columns.seed)) if seeded else ""
@@ -166,14 +167,6 @@ def _group_by_run(
             (seed, _read_run(rows, statuses, column, row, step if stepped else None))
         )
     if not seeded:
-        differ = stepped and any(len({each.step for _, each in of_method}) > 1 for of_method in readings.values())
-        others = [each for each in rows.columns if each not in (columns.method, column, METRIC, *statuses.columns)]
-        if name := columns.step if differ else find_step_column(chosen, columns.method, others):
-            raise PlumblineError(
-                f"{rows.path} has steps ({name!r}) but no column {columns.seed!r} that says which run a step is of; "
-                f"name that one with --seed-column (and --step-column {name}), or keep one row a run. If each row is a "
-                "run of its own, --seed-column names the column that numbers them"
-            )
         notes.append(
             f"There is no column {quote(columns.seed)}: each row of a method is one of its runs, and none is paired."
         )
@@ -202,6 +195,10 @@ def _group_by_run(
             f"Went on from an earlier step ({'; '.join(resumed[:8])}{more}): from there on the later rows count."
         )
     return runs, notes
+
+
+def _has_steps(rows: FileRows, columns: ColumnNames) -> bool:
+    return columns.step != "" and columns.step in rows.columns  # pandas has a column without a name
 
 
 def _drop_repeated_steps(of_run: list[RunEvidence]) -> list[RunEvidence] | None:
@@ -274,7 +271,7 @@ def _choose_steps(
     notes: list[str],
 ) -> dict[tuple[str, str], RunEvidence]:
     """One reading of each run, by the rule that was requested."""
-    if columns.step not in rows.columns:
+    if not _has_steps(rows, columns):
         if at_step:
             raise PlumblineError(f"--at-step {at_step}: {rows.path} has no column {columns.step!r}; see --step-column")
         return {key: readings[0] for key, readings in runs.items()}

@@ -41,6 +41,10 @@ _COMMON = frozenset(("active", "created", "inf", "nan", "ok", "passed", "publish
 #: Words of lost runs and of others that name a configuration too: a network is pruned, a link suspended.
 _CHOSEN = _COMMON | {"deadline", "interrupted", "paused", "pruned", "revoked", "scheduled", "suspended", "waiting"}
 
+#: Exit codes of programs that were interrupted, aborted, killed or terminated, or read what is not theirs; another
+#: number of all runs of a method, each with a value, is a setting.
+_KILLED = frozenset(("130", "134", "137", "139", "143"))
+
 
 class RunStatus(NamedTuple):
     """How a run ended: `KEEP`, `DISCARD`, `CRASH`, `RUNNING` or `FINISHED`, and the word for it ("" for none)."""
@@ -219,9 +223,10 @@ class RunStatuses:
         # Where no run ended well by it, it is another thing: the layer of an early exit, a signal's level.
         cells = {strip_escapes(row.cells.get(column, "")) for row in self._rows.rows}
         ended_well = any(not cell or failure_columns.translate_exit_code(cell) == FINISHED for cell in cells)
-        return failure_columns.names_signals(words) or (
-            ended_well and (self._varies(column) or failure_columns.are_killed(words))
+        killed = failure_columns.are_killed(words) and not (
+            self._is_configuration(column) and _KILLED.isdisjoint(word.partition(".")[0] for word in words)
         )
+        return failure_columns.names_signals(words) or (ended_well and (self._varies(column) or killed))
 
     def _says_nothing(self, row: FileRow, column: str, word: str) -> bool:
         """Whether a word leaves open how its run ended: a run that has not failed may still run, and an inactive one

@@ -2,70 +2,167 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
+from typing import NoReturn
 
+from plumbline.core.errors import PlumblineError
+from plumbline.verdict.formatting import join_with_and, quote
 from plumbline.verdict.sources.failure_columns import split_name
-from plumbline.verdict.sources.row_files import FileRow
+from plumbline.verdict.sources.row_files import ColumnNames, FileRow, FileRows
 
 _STEPS = """
-    step steps epoch epochs ep iter iters iteration iterations it itr update updates round rounds checkpoint ckpt
-    token tokens sample samples example examples batches
+    step steps timestep timesteps epoch epochs ep iter iters iteration iterations it itr update updates round rounds
+    checkpoint checkpoints ckpt snapshot token tokens sample samples example examples batches episode episodes
+    generation generations frame frames
 """
+_TIMES = "time runtime walltime wallclock clock elapsed duration seconds secs sec minutes mins hours hrs"
 _COUNTED = """
     global train trainer training optimizer opt eval val validation test current cur total seen processed consumed
-    count number num nr idx index n m k b
+    count number num nr idx index n m k b env environment wall run relative process s min h hr d ms
 """
-#: Words of which a name of steps has one, and words that may stand with it: no `warmup_steps`, no `best_epoch`.
-STEPS, BESIDE = frozenset(_STEPS.split()), frozenset(_COUNTED.split())
+#: Words of which a name of steps has one, words of names of a time, and words that may stand with both: no
+#: `warmup_steps`, no `best_epoch`.
+STEPS, TIMES, BESIDE = frozenset(_STEPS.split()), frozenset(_TIMES.split()), frozenset(_COUNTED.split())
 _NUMBERS = """
-    id ids run seed rep repeat repetition replica replicate trial try attempt fold split index idx row rank number num
-    nr no job task pid port host node gpu
+    id ids run seed state rep repeat repetition replica replicate trial try attempt fold split index idx row rank number
+    num nr no job task pid port host node gpu
 """
 #: Words of names of what numbers runs, and not the steps of one.
 NUMBERS = frozenset(_NUMBERS.split())
+#: A step as loggers write it: `3`, `3/8`, `ckpt-3000`, `out/step_3000.pt`, `10k`, `1,000`; the end of a cell is read.
+_STEP = re.compile(
+    r"(?:.*/)??(?:\D*[^\d.,])??(\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?) ?([kmb]?)(?: ?(?:/|of) ?\d[\d,]*)?(?:/|\.[a-z]+)?",
+    re.IGNORECASE,
+)
+_LONGEST = 200
+_THOUSANDS = {"": 1.0, "k": 1e3, "m": 1e6, "b": 1e9}
+#: Rows of a course, at least: fewer rise by chance, or since somebody sorted them.
+COURSE = 4
 #: Runs that each end somewhere (a time budget) end within this factor of each other; the steps of one run do not.
 SPAN = 1.5
-#: Rows that have to rise: what rises by chance in fewer is no course of a run.
-RISING = 3
+#: How far the gaps of a course are from each other, and two that begin alike: times are not exact.
+_EVEN, _ALIKE = 1.25, 1.1
 
 
 def names_steps(column: str) -> bool:
     """Whether a name is that of steps, epochs, or what was read so far, in any case."""
-    parts = {*split_name(column)}
-    return not parts.isdisjoint(STEPS) and parts <= STEPS | BESIDE
+    return _is_of(STEPS, column)
 
 
-def find_step_column(rows: Sequence[FileRow], method: str, names: Iterable[str]) -> str:
-    """Find the column that goes through the steps of runs within the rows of a method ("" for none).
+def check_no_steps(
+    rows: FileRows, columns: ColumnNames, chosen: Sequence[FileRow], *, without: Collection[str]
+) -> list[str]:
+    """Check that the rows of a table without seeds are runs; returns what may speak against it, as sentences.
 
-    By a name of steps, its numbers differ within a method, and are far apart, mostly the same in two methods, or rise
-    in all: those at which runs ended are not. By any other name but one of runs, they are whole, mostly the same in
-    two methods, rise in all, and do not merely count the rows.
+    A course, by a name of steps or of a time: the rows of each method, in the order of the file, go up through steps
+    as one run does, or several one after the other. Runs that end at different steps are none. `without`: columns that
+    are something else. Where the column of steps was named as none, nothing is checked.
+
+    Raises:
+        PlumblineError: a column is such a course, or the column of steps has several.
     """
-    for name in sorted(names, key=lambda each: not names_steps(each)):
-        by_method: dict[str, list[float]] = {}
-        try:
-            for row in rows:
-                if cell := row.cells[name]:
-                    by_method.setdefault(row.cells[method], []).append(float(cell.replace(",", "")))
-        except ValueError:
-            continue
-        if _are_steps(name, by_method):
-            return name
-    return ""
+    if columns.seed in rows.columns or not columns.step:
+        return []
+    if columns.step in rows.columns and len({row.cells[columns.step] for row in chosen}) > 1:
+        by_method = _read_steps(chosen, columns, columns.step)
+        if any(len({*side}) > 1 for side in by_method.values()):
+            _refuse(rows, columns, columns.step)
+    seeming = []
+    for name in (each for each in rows.columns if each not in without):
+        by_method = _read_steps(chosen, columns, name)
+        segments = [segment for side in by_method.values() for segment in _split_at_starts(side)]
+        is_course = bool(segments) and min(map(len, segments)) >= COURSE
+        if _is_of(STEPS | TIMES, name):
+            if is_course and _are_courses(segments):
+                _refuse(rows, columns, name)
+            may_be = names_steps(name) and (is_course or _recur(by_method) or _spread(by_method))
+        else:
+            may_be = is_course and _are_steps_of_another_name(name, segments)
+        if may_be:
+            seeming.append(quote(name))
+    if not seeming:
+        return []
+    return [
+        f"{join_with_and(seeming)} may be steps of runs, and each row was read as a run of its own: if several are of "
+        "one run, name the column that says which (--seed-column)."
+    ]
 
 
-def _are_steps(name: str, by_method: Mapping[str, Sequence[float]]) -> bool:
-    sides = [side for side in by_method.values() if len({*side}) > 1]
-    methods_with = Counter(number for side in sides for number in {*side})
+def _refuse(rows: FileRows, columns: ColumnNames, name: str) -> NoReturn:
+    flag = f" (and --step-column {name})" if names_steps(name) else ""
+    raise PlumblineError(
+        f"{rows.path} has steps ({name!r}) but no column {columns.seed!r} that says which run a step is of; name that "
+        f"one with --seed-column{flag}, or keep one row a run. If each row is a run of its own: --step-column '', or "
+        "--seed-column with the column that numbers them"
+    )
+
+
+def _is_of(words: frozenset[str], column: str) -> bool:
+    parts = {*split_name(column)}
+    return not parts.isdisjoint(words) and parts <= words | BESIDE
+
+
+def _read_steps(chosen: Sequence[FileRow], columns: ColumnNames, name: str) -> dict[str, list[float]]:
+    """The numbers of a column by method, in the order of the rows; none where a cell is no step."""
+    by_method: dict[str, list[float]] = {}
+    for row in chosen:
+        if cell := row.cells[name]:
+            if (step := _STEP.fullmatch(cell[-_LONGEST:])) is None:
+                return {}
+            by_method.setdefault(row.cells[columns.method], []).append(
+                float(step[1].replace(",", "")) * _THOUSANDS[step[2].lower()]
+            )
+    return by_method
+
+
+def _split_at_starts(side: Sequence[float]) -> list[list[float]]:
+    """Divide what stands in a method's rows into what rises; of each step's rows of several runs, the first counts."""
+    together = next((n for n, number in enumerate(side) if number != side[0]), 1)
+    if all(side[n] == side[n - n % together] for n in range(len(side))):
+        side = side[::together]
+    segments = [[side[0]]]
+    for before, after in pairwise(side):
+        if after > before:
+            segments[-1].append(after)
+        else:
+            segments.append([after])
+    return segments
+
+
+def _are_courses(segments: Sequence[Sequence[float]]) -> bool:
+    """Whether all go through the same steps, or evenly and far, or begin alike with a step that is their first gap."""
+    gaps = [[after - before for before, after in pairwise(each)] for each in segments]
+    even = all(max(each) <= _EVEN * min(each) for each in gaps)
+    far = all(each[-1] >= SPAN * each[0] for each in segments)
+    starts = [each[0] for each in segments]
+    alike = max(starts) <= _ALIKE * min(starts)
+    from_start = all(start <= _ALIKE * each[0] for start, each in zip(starts, gaps, strict=True))
+    return _are_same(segments) or (even and far) or (alike and from_start)
+
+
+def _are_same(segments: Sequence[Sequence[float]]) -> bool:
+    longest = max(segments, key=len)
+    return len(segments) > 1 and all(each == longest[: len(each)] for each in segments)
+
+
+def _are_steps_of_another_name(name: str, segments: Sequence[Sequence[float]]) -> bool:
+    """Whether whole numbers, the same of all, could be steps, by a name that is none of runs: they count no rows."""
+    numbers = [number for each in segments for number in each]
+    counts_rows = all(after - before == 1 for each in segments for before, after in pairwise(each))
+    is_whole = all(map(float.is_integer, numbers))
+    return NUMBERS.isdisjoint(split_name(name)) and is_whole and not counts_rows and _are_same(segments)
+
+
+def _recur(by_method: Mapping[str, Sequence[float]]) -> bool:
+    """Whether the numbers differ within methods, and are mostly the same in two."""
+    methods_with = Counter(number for side in by_method.values() if len({*side}) > 1 for number in {*side})
     recurring = sum(number > 1 for number in methods_with.values())
-    recurs = recurring > 1 and 2 * recurring >= len(methods_with)
-    gaps = [after - before for side in sides for before, after in pairwise(side)]
-    rises = len(gaps) >= RISING and min(gaps) > 0
-    if names_steps(name):
-        return recurs or rises or any(max(side) >= SPAN * min(side) for side in sides)
-    if not NUMBERS.isdisjoint(split_name(name)):
-        return False
-    return recurs and rises and {*gaps} != {1.0} and all(number.is_integer() for number in methods_with)
+    return recurring > 1 and 2 * recurring >= len(methods_with)
+
+
+def _spread(by_method: Mapping[str, Sequence[float]]) -> bool:
+    """Whether the numbers of some method are far apart."""
+    return any(len({*side}) > 1 and max(side) >= SPAN * min(side) for side in by_method.values())
