@@ -277,6 +277,21 @@ def test_a_slower_run_with_a_budget_of_time_has_its_value_earlier(tmp_path: Path
     assert run_end.compare(moved, baseline, "val_loss").why
 
 
+@pytest.mark.parametrize("part", [JSON, MetricPart(pattern=LOSS.pattern, file="rows.jsonl")], ids=["json", "pattern"])
+def test_the_best_value_in_a_file_of_its_own_is_told(part: MetricPart, tmp_path: Path) -> None:
+    form = '{{"val_loss": 2.5, "step": {}}}' if part is JSON else "val_loss 2.5 of step {}"
+    log = steps(100, 10, "step {} val 2.6")
+    last, best, other = (result(tmp_path, log, part, form.format(at)) for at in (100, 90, 80))
+    told = run_end.compare(best, [last] * 2, "val_loss")
+    assert not told.why and "of step 90, and" in "".join(told.remarks)
+    assert not run_end.compare(best, [last, other], "val_loss").why
+    assert run_end.compare(last, [last] * 2, "val_loss") == run_end.ComparedEnd()
+    # Rows in which the last one is missing are no such file, be they as few as two.
+    rows = [form.format(at) for at in TENTHS]
+    whole, moved = (result(tmp_path, log, part, "\n".join(each)) for each in (rows, rows[:2]))
+    assert "of step 20, and" in run_end.compare(moved, [whole] * 2, "val_loss").why
+
+
 def test_a_value_of_an_earlier_row_is_seen(tmp_path: Path) -> None:
     rows = [f'{{"step": {step}, "loss": 2.6, "val_loss": 2.5}}' for step in TENTHS]
     skipped = [*rows[:7], *(row.replace(', "val_loss": 2.5', "") for row in rows[7:])]

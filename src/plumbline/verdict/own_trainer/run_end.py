@@ -124,8 +124,13 @@ def _read_log(part: MetricPart, log: Path, folder: Path, begin: int, end: int | 
             else:
                 path = folder / (part.json.rpartition(":")[0] or part.file)
                 rows = [json.dumps(row) for row in metric.read_whole_file(path)] if part.json else []
-                signs = _read(part, iter(rows) if rows else metric.backwards(path), places, whole=True)
+                lines = filter(str.strip, rows or metric.backwards(path))
+                first_two = list(islice(lines, 2))
+                signs = _read(part, chain(first_two, lines), places, whole=True)
                 signs = _join_end(signs, printed, places)
+                if len(first_two) == 1:  # a result, as of the best checkpoint, and no row among others
+                    is_late = signs.last.is_late or places.locate_value().is_late
+                    signs = msgspec.structs.replace(signs, last=msgspec.structs.replace(signs.last, is_late=is_late))
             reached = places.choose_reached()
             place = {name: counter.largest for name, counter in reached.items()} or places.count_values()
             interval = {name: counter.interval for name, counter in reached.items()}
