@@ -243,6 +243,27 @@ VALUES_AND_ENDS = {
         evaluated(*TENTHS, every=50, line=UNNAMED),
         None,
     ),
+    "lines of training ten times as often": (
+        evaluated(*TENTHS[:-1], every=20, line=UNNAMED),
+        evaluated(*TENTHS[:-1], every=2, line=UNNAMED),
+        False,  # between two lines of the baseline
+    ),
+    "that, and moved": (
+        evaluated(*TENTHS[:-1], every=20, line=UNNAMED),
+        evaluated(70, every=2, line=UNNAMED),
+        True,
+    ),
+    "at the end, and just before": (
+        f"{evaluated(every=20)}\n{UNNAMED}",
+        f"{evaluated(90, every=2, line=UNNAMED)}",
+        True,
+    ),
+    "steps of what comes behind": (f"{evaluated()}\n{UNNAMED}", f"{evaluated()}\n{UNNAMED}\n{evaluated(end=9)}", False),
+    "steps that begin again": (
+        f"{evaluated()}\n{evaluated()}\n{evaluated()}\n{UNNAMED}",
+        f"{evaluated()}\n{UNNAMED}\n{evaluated()}\n{evaluated()}",
+        True,
+    ),
     "steps from 0": (BASELINE, evaluated(*TENTHS[:-1], 99, end=99), False),
     "twice the batch": (evaluated(*TENTHS, epoch=40), evaluated(25, 48, end=50, epoch=20), False),
     "the best checkpoint": (evaluated() + "\nstep 100 val_loss 2", evaluated() + "\nstep 70 val_loss 2", False),

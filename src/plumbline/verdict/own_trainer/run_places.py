@@ -59,13 +59,14 @@ class Counter:
     Attributes:
         largest, interval: of all lines, and from a line to the next.
         behind: the number of the first line behind the run's last value; None without such a line.
-        until: the largest up to the line of that value; None without one.
+        before, until: of the last line up to that of the value, and the largest up to there; None without one.
     """
 
     def __init__(self) -> None:
         self.largest = self.latest = self.interval = 0.0
         self.lines = self.rises = self.falls = 0
         self.behind: float | None = None
+        self.before: float | None = None
         self.until: float | None = None
 
     @property
@@ -81,7 +82,19 @@ class Counter:
         if is_behind:
             self.behind = number
         else:
+            self.before = number if self.before is None else self.before
             self.until = max(number, self.until or 0.0)
+
+    @property
+    def begins_again(self) -> bool:
+        """Whether it begins again right behind the last value and nowhere else, as what comes behind training does."""
+        return self.behind is not None and self.behind < (self.before or 0.0) and self.falls == 1
+
+    def bound_value(self) -> tuple[float, float]:
+        """The number of the last value where its own line has none, and by how much it may be smaller."""
+        if self.behind is None or self.begins_again:
+            return self.until or 0.0, 0.0
+        return self.behind, max(0.0, self.behind - (self.before or 0.0))
 
 
 class Places:
@@ -136,7 +149,7 @@ class Places:
 
     def locate_value(self) -> LastValue:
         """Where the last value stands, by the lines that were added."""
-        place, is_late = {}, False
+        place, span, is_late, is_followed = {}, {}, False, False
         for name, counters in self._counters.items() if self._has_value else ():
             growing = [counter for counter in counters.values() if counter.grows]
             own, number = self._of_metric.get(name), self._of_value.get(name)
@@ -144,15 +157,24 @@ class Places:
             if own is not None and number is not None and (own.grows or one_step):
                 place[name] = number
                 is_late |= any(number < (counter.until or 0.0) for counter in ([own] if own.grows else growing))
-            elif growing:  # the value is of this number, or of one before it
-                place[name] = max(each.largest if each.behind is None else each.behind for each in growing)
+            elif growing:
+                numbers = [each.bound_value() for each in growing]
+                place[name], span[name] = max(numbers, key=lambda each: (each[0], -each[1]))
+                is_followed |= any(each.begins_again for each in growing)
         at, row = self._rows[0] if self._rows else ((), {})
         pairs = ((key, texts[key]) for key in row for where, texts in self._rows if where == at != () and key in texts)
         others: dict[str, list[str]] = {}
         for key, text in dict.fromkeys(pairs):
             if text != row[key]:
                 others.setdefault(key, []).append(text)
-        return LastValue(place=place or self.count_values(), is_late=is_late, row=row, other_rows=others)
+        return LastValue(
+            place=place or self.count_values(),
+            span=span,
+            is_late=is_late,
+            is_followed=is_followed,
+            row=row,
+            other_rows=others,
+        )
 
     def count_values(self) -> dict[str, float]:
         """How many values there are, as a place; empty if that is not known."""
@@ -197,7 +219,8 @@ def describe_early_value(result: Result, others: Collection[Result], called: str
     went on, and whether that is sure; None if it is not.
 
     It is not sure of a run that ended early as well, where that has a reason or little is missing, nor of a value that
-    stands behind lines of later steps, as that of the best checkpoint does.
+    stands behind lines of later steps, as that of the best checkpoint does, nor within what lies between two lines of
+    the baseline.
     """
     same_epochs = False
     alike = [other for other in others if other.last.place.keys() & result.last.place.keys()]
@@ -215,6 +238,7 @@ def describe_early_value(result: Result, others: Collection[Result], called: str
             format_place({name: each.last.place[name]}, called) for each in (result, first, last)
         )
         is_sure = len(theirs) == len(others) >= LEAST and of_first == of_last and not result.last.is_late
+        is_sure = is_sure and missing >= max(other.last.span.get(name, 0.0) for other in theirs)
         if result.place.get(name, 0.0) < min(other.place.get(name, 0.0) for other in theirs):
             has_reason = same_epochs or _took_as_long(result, others)
             is_sure = is_sure and not has_reason and missing > _PART_OF_WAY * first.last.place[name]
@@ -227,6 +251,9 @@ def describe_early_value(result: Result, others: Collection[Result], called: str
             return f"it was not finished: its last {called} is of {of_run}, and {of_all}", True
         until = f" to {of_last}" if of_last != of_first else ""
         return f"its last {called} is of {of_run}, and those of the baseline of {of_first}{until}", False
+    if alike and result.last.is_followed and not any(other.last.is_followed for other in others):
+        at = format_place(result.last.place, called)
+        return f"its steps begin again behind its last {called}, which is of {at}; none of the baseline do", False
     if alike or not result.place or not any(other.last.place for other in others):
         return None
     other = next(other for other in others if other.last.place)
