@@ -384,7 +384,67 @@ def test_a_value_of_another_kind_of_rows_is_seen(tmp_path: Path) -> None:
     other = run_end.compare(run("test"), [run("val")] * 2, "val_loss")
     assert not other.why and "of split 'test'" in "".join(other.remarks)
     noted = run_end.compare(run("train", "val", note="b"), both, "val_loss")
-    assert not noted.why and "of note 'b'" in "".join(noted.remarks), "rows of several steps are of one kind"
+    assert noted == run_end.ComparedEnd(), "rows of several steps are of one kind"
+
+
+TRAINED = {
+    "a flag": ('{{"step": {0}, "train": true, "val_loss": {2}}}', '{{"step": {0}, "train": false, "val_loss": {1}}}'),
+    "a digit": ('{{"step": {0}, "is_val": 0, "val_loss": {2}}}', '{{"step": {0}, "is_val": 1, "val_loss": {1}}}'),
+    "a row within": (
+        '{{"step": {0}, "meta": {{"split": "train"}}, "val_loss": {2}}}',
+        '{{"step": {0}, "meta": {{"split": "val"}}, "val_loss": {1}}}',
+    ),
+    "printed": ("[train] step {0} val_loss {2}", "[val] step {0} val_loss {1}"),
+    "printed, with a bar": ("step {0}: 10%|# | 5it/s train/val_loss {2}", "step {0}: 90%|##| 5s/it val/val_loss {1}"),
+}
+
+
+@pytest.mark.parametrize("forms", TRAINED.values(), ids=TRAINED)
+def test_a_value_of_the_training_data_is_none_of_the_evaluation(forms: tuple[str, str], tmp_path: Path) -> None:
+    part = JSON if forms[0].startswith("{") else LOSS
+
+    def run(*, missing: int = 0, seed: int = 0) -> Result:
+        lines = [form.format(at, 3 - at / 100 + seed, 2 - at / 100 + seed) for at in TENTHS for form in forms]
+        text = "\n".join(lines[: len(lines) - missing])
+        return result(tmp_path, text, part, text)
+
+    baseline = [run(seed=seed) for seed in (0, 1)]
+    assert "it is another measure" in run_end.compare(run(missing=1), baseline, "val_loss").why
+    assert run_end.compare(run(seed=2), baseline, "val_loss") == run_end.ComparedEnd()
+
+
+SECONDS_OF_ROWS = '{{"step": {}, "seconds": {}, "val_loss": 2}}'
+
+
+@pytest.mark.parametrize(
+    ("baseline", "candidate"),
+    [
+        # What the change itself differs in, and how it went.
+        ('{"step": 9, "optimizer": "adamw", "val_loss": 2.5}', '{"step": 9, "optimizer": "muon", "val_loss": 2.4}'),
+        (
+            '{"step": 8, "best": true, "val_loss": 2}\n{"step": 9, "best": false, "val_loss": 2.5}',
+            '{"step": 8, "best": true, "val_loss": 2}\n{"step": 9, "best": true, "val_loss": 1}',
+        ),
+        (
+            '{"step": 9, "train": true, "best": true, "val_loss": 2}\n'
+            '{"step": 9, "train": false, "best": false, "val_loss": 2.5}',
+            '{"step": 9, "train": true, "best": true, "val_loss": 2}\n'
+            '{"step": 9, "train": false, "best": true, "val_loss": 1}',
+        ),
+        (
+            "\n".join(SECONDS_OF_ROWS.format(at, at + more) for at in range(6) for more in (0, 1)),
+            "\n".join(SECONDS_OF_ROWS.format(at, at) for at in range(6) for _ in (0, 1)),
+        ),
+        # The best value is printed again.
+        ("step 9 val_loss 2.5\nnew best at step 9: val_loss 2.501", "step 9 val_loss 2.6"),
+        ("step 9: 50%|# | 5it/s val_loss 2\nstep 9: 99%|##| 5it/s val_loss 3", "step 9: 99%|##| 5s/it val_loss 3"),
+    ],
+)
+def test_what_differs_beside_a_value_makes_no_other_kind_of_rows(baseline: str, candidate: str, tmp_path: Path) -> None:
+    part = JSON if baseline.startswith("{") else LOSS
+    ours, theirs = (result(tmp_path, text, part, text) for text in (candidate, baseline))
+    compared = run_end.compare(ours, [theirs] * 2, "val_loss")
+    assert not compared.why and "stands in a" not in "".join(compared.remarks), compared
 
 
 def test_a_setting_in_rows_of_a_file_is_no_place(tmp_path: Path) -> None:
