@@ -265,7 +265,10 @@ def number(text: str) -> float | None:
 def explain_no_number(text: str) -> str:
     """State of a text why it is not a number, and the remedy."""
     if _COMMA.search(text):
-        return "which is written with a comma: have the trainer print it with a point, and without one for thousands"
+        return (
+            "which is written with a comma: have the trainer print it with a point, and without one for thousands; "
+            "where the comma ends the number, write it into the pattern under [metric], as in 'wins=(\\d+),'"
+        )
     return "which is no number; mend the [metric] of plumbline.toml"
 
 

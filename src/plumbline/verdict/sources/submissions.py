@@ -303,7 +303,7 @@ def _read_by_seed(results: Any, metric: str) -> dict[str, Printed]:
 
 def _keep_seeds(values: Mapping[str, Printed]) -> dict[str, Printed]:
     """Values by seed without those of a name that no seed has: without a number, and neither digits nor like another's
-    name (`run_3` is like `run_1`), as that of a note or of a mean that was not made.
+    name ("run_3" is like "run_1"), as that of a note or of a mean that was not made.
     """
     shapes = {re.sub(r"\d+", "#", name) for name, printed in values.items() if _is_finite(printed)} | {"#"}
     return {
