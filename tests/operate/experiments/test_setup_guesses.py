@@ -91,6 +91,24 @@ def test_a_number_with_a_comma_is_the_metric_and_no_part_of_it(tmp_path: Path) -
     assert setup_guesses.metrics(tmp_path / "log", tmp_path)[0].text == "3"
 
 
+def test_flags_and_words_of_a_line_are_told_as_kinds_of_rows(tmp_path: Path) -> None:
+    (tmp_path / "log.jsonl").write_text(
+        "".join(
+            json.dumps({"step": 1, "meta": {"train": train}, "loss": 2 + train}) + "\n" for train in (True, False, True)
+        )
+    )
+    (tmp_path / "log").write_text("[train] step 1 loss 3\n[val] step 1 loss 2\n")
+    part = MetricPart(json="log.jsonl:loss")
+    (told,) = setup_guesses.list_kinds_of_rows(part, run_end.read(part, tmp_path / "log", tmp_path).last)
+    pattern = re.search(r"pattern = '(.*)' under", told)
+    assert pattern and "rows of meta.train 'true' and of 'false'" in told
+    named = MetricPart(file="log.jsonl", pattern=pattern[1])
+    assert metric.read(named, tmp_path / "log", tmp_path).value == 3
+    printed = MetricPart(pattern=r"loss (\S+)")
+    (told,) = setup_guesses.list_kinds_of_rows(printed, run_end.read(printed, tmp_path / "log", tmp_path).last)
+    assert "lines 'val step loss' and 'train step loss'" in told
+
+
 @pytest.mark.parametrize("separators", [None, (",", ":")])
 def test_kinds_of_rows_are_told_with_what_reads_one_of_them(separators: tuple[str, str] | None, tmp_path: Path) -> None:
     rows = [{"eval": {"loss": 3 - at}, "split": kind, "step": at} for at in (1, 2) for kind in ("train", "val")]

@@ -344,6 +344,20 @@ def test_seeds_are_listed_elsewhere_too(submission: Path) -> None:
     assert judge(submission, every_run={}, seed_results=results | {"note": "8 x H100"})["exit_code"] == 0
 
 
+@pytest.mark.parametrize("listed", [None, math.nan, {"val_bpb": None}])
+def test_a_name_that_no_seed_has_is_told_where_it_has_no_number(listed: object, submission: Path) -> None:
+    results = json.loads((submission / "submission.json").read_text())["seed_results"]
+    for name in ("note", "mean"):
+        report = judge(submission, seed_results=results | {name: listed})
+        assert (report["exit_code"], report["runs"]) == (0, 3) and f"'{name}'" in report["lines"][2]
+    named = {f"run_{seed}": each for seed, each in results.items()}
+    report = judge(submission, seed_results=named | {"run_777": listed})
+    assert report["exit_code"] and not any("taken for no seed" in each for each in report["unread"])
+    # A further seed beside such a name was still left out.
+    report = judge(submission, seed_results=results, every_run=results | {"777": 3.3, "note": listed})
+    assert [fault["kind"] for fault in report["faults"]] == ["left out"]
+
+
 def test_a_submission_s_run_that_is_not_a_number_later_on_has_diverged(submission: Path) -> None:
     log = sorted(submission.glob("*.log"))[0]
     log.write_text(log.read_text() + "final_ema val_bpb:nan\n")
@@ -390,6 +404,24 @@ def test_a_best_value_that_a_later_line_repeats_is_of_its_step(submission: Path)
         log.write_text(re.sub(r"step:(\d+)/3000 |best val.*", r"\1 of 3000: ", log.read_text()))
     report = judge(submission)
     assert report["faults"][0]["kind"] == "stop step" and "no step that a line states" in report["lines"][7]
+
+
+def test_a_line_behind_the_run_s_own_is_told_where_every_run_has_it(submission: Path) -> None:
+    logs = sorted(submission.glob("*.log"))
+    sound = {log: log.read_text().rstrip("\n") for log in logs}
+    label = next(iter(sound.values())).rpartition("\n")[2].rpartition(":")[0]
+    for log, text in sound.items():
+        log.write_text(f"{text}\n{label}:3.4{len(text)}\n")  # of the model before its weights were averaged, say
+    report = judge(submission)
+    assert report["exit_code"] == 0 and report["looks"] == 2
+    assert "line 1 of the 2 of its kind" in report["lines"][7]
+    # In one run alone, it is the end that was not taken; and so are lines before the last step.
+    logs[0].write_text(sound[logs[0]])
+    assert [fault["kind"] for fault in judge(submission)["faults"]] == ["stop step"]
+    for log, text in sound.items():
+        steps, _, end = text.rpartition("\n")
+        log.write_text(f"{end}\n{steps}\n{label}:3.4\n")
+    assert [fault["kind"] for fault in judge(submission)["faults"]] == ["stop step"]
 
 
 def test_a_rounded_value_is_the_last_that_fits(submission: Path) -> None:

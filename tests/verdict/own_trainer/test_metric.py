@@ -86,6 +86,8 @@ def test_huge_logs_and_backtracking_take_bounded_time(tmp_path: Path) -> None:
         (r"ppl: ([\d.]+)", "eval ppl: 1,248.04", "'1,248.04', .* comma"),
         (r"ppl: (\d+)", "eval ppl: 12,248", "'12,248', .* comma"),
         (r"ppl: (\S+)", "eval ppl: 3,007020", "'3,007020', .* comma"),
+        (r"wins=(\d+)", "wins=31,7 draws", r"'31,7', .* comma .* into the pattern"),
+        (r"wins=(\d+),", "wins=31,7 draws", 31.0),
         (r"ppl: ([\d.]+)", "eval ppl: 3.1,acc: 5", 3.1),
         (r"ppl: ([\d.]+)", "eval ppl: 3,acc: 5", 3.0),
         (r"ppl: ([\d.]+)", "eval ppl: 3.1,5.2", 3.1),

@@ -243,6 +243,27 @@ VALUES_AND_ENDS = {
         evaluated(*TENTHS, every=50, line=UNNAMED),
         None,
     ),
+    "lines of training ten times as often": (
+        evaluated(*TENTHS[:-1], every=20, line=UNNAMED),
+        evaluated(*TENTHS[:-1], every=2, line=UNNAMED),
+        False,  # between two lines of the baseline
+    ),
+    "that, and moved": (
+        evaluated(*TENTHS[:-1], every=20, line=UNNAMED),
+        evaluated(70, every=2, line=UNNAMED),
+        True,
+    ),
+    "at the end, and just before": (
+        f"{evaluated(every=20)}\n{UNNAMED}",
+        f"{evaluated(90, every=2, line=UNNAMED)}",
+        True,
+    ),
+    "steps of what comes behind": (f"{evaluated()}\n{UNNAMED}", f"{evaluated()}\n{UNNAMED}\n{evaluated(end=9)}", False),
+    "steps that begin again": (
+        f"{evaluated()}\n{evaluated()}\n{evaluated()}\n{UNNAMED}",
+        f"{evaluated()}\n{UNNAMED}\n{evaluated()}\n{evaluated()}",
+        True,
+    ),
     "steps from 0": (BASELINE, evaluated(*TENTHS[:-1], 99, end=99), False),
     "twice the batch": (evaluated(*TENTHS, epoch=40), evaluated(25, 48, end=50, epoch=20), False),
     "the best checkpoint": (evaluated() + "\nstep 100 val_loss 2", evaluated() + "\nstep 70 val_loss 2", False),
@@ -275,6 +296,21 @@ def test_a_slower_run_with_a_budget_of_time_has_its_value_earlier(tmp_path: Path
     slower, moved = (result(tmp_path, evaluated(200, end=end), seconds=301.0) for end in (395, 405))
     assert not (told := run_end.compare(slower, baseline, "val_loss")).why and "of step 200" in "".join(told.remarks)
     assert run_end.compare(moved, baseline, "val_loss").why
+
+
+@pytest.mark.parametrize("part", [JSON, MetricPart(pattern=LOSS.pattern, file="rows.jsonl")], ids=["json", "pattern"])
+def test_the_best_value_in_a_file_of_its_own_is_told(part: MetricPart, tmp_path: Path) -> None:
+    form = '{{"val_loss": 2.5, "step": {}}}' if part is JSON else "val_loss 2.5 of step {}"
+    log = steps(100, 10, "step {} val 2.6")
+    last, best, other = (result(tmp_path, log, part, form.format(at)) for at in (100, 90, 80))
+    told = run_end.compare(best, [last] * 2, "val_loss")
+    assert not told.why and "of step 90, and" in "".join(told.remarks)
+    assert not run_end.compare(best, [last, other], "val_loss").why
+    assert run_end.compare(last, [last] * 2, "val_loss") == run_end.ComparedEnd()
+    # Rows in which the last one is missing are no such file, be they as few as two.
+    rows = [form.format(at) for at in TENTHS]
+    whole, moved = (result(tmp_path, log, part, "\n".join(each)) for each in (rows, rows[:2]))
+    assert "of step 20, and" in run_end.compare(moved, [whole] * 2, "val_loss").why
 
 
 def test_a_value_of_an_earlier_row_is_seen(tmp_path: Path) -> None:
@@ -348,7 +384,67 @@ def test_a_value_of_another_kind_of_rows_is_seen(tmp_path: Path) -> None:
     other = run_end.compare(run("test"), [run("val")] * 2, "val_loss")
     assert not other.why and "of split 'test'" in "".join(other.remarks)
     noted = run_end.compare(run("train", "val", note="b"), both, "val_loss")
-    assert not noted.why and "of note 'b'" in "".join(noted.remarks), "rows of several steps are of one kind"
+    assert noted == run_end.ComparedEnd(), "rows of several steps are of one kind"
+
+
+TRAINED = {
+    "a flag": ('{{"step": {0}, "train": true, "val_loss": {2}}}', '{{"step": {0}, "train": false, "val_loss": {1}}}'),
+    "a digit": ('{{"step": {0}, "is_val": 0, "val_loss": {2}}}', '{{"step": {0}, "is_val": 1, "val_loss": {1}}}'),
+    "a row within": (
+        '{{"step": {0}, "meta": {{"split": "train"}}, "val_loss": {2}}}',
+        '{{"step": {0}, "meta": {{"split": "val"}}, "val_loss": {1}}}',
+    ),
+    "printed": ("[train] step {0} val_loss {2}", "[val] step {0} val_loss {1}"),
+    "printed, with a bar": ("step {0}: 10%|# | 5it/s train/val_loss {2}", "step {0}: 90%|##| 5s/it val/val_loss {1}"),
+}
+
+
+@pytest.mark.parametrize("forms", TRAINED.values(), ids=TRAINED)
+def test_a_value_of_the_training_data_is_none_of_the_evaluation(forms: tuple[str, str], tmp_path: Path) -> None:
+    part = JSON if forms[0].startswith("{") else LOSS
+
+    def run(*, missing: int = 0, seed: int = 0) -> Result:
+        lines = [form.format(at, 3 - at / 100 + seed, 2 - at / 100 + seed) for at in TENTHS for form in forms]
+        text = "\n".join(lines[: len(lines) - missing])
+        return result(tmp_path, text, part, text)
+
+    baseline = [run(seed=seed) for seed in (0, 1)]
+    assert "it is another measure" in run_end.compare(run(missing=1), baseline, "val_loss").why
+    assert run_end.compare(run(seed=2), baseline, "val_loss") == run_end.ComparedEnd()
+
+
+SECONDS_OF_ROWS = '{{"step": {}, "seconds": {}, "val_loss": 2}}'
+
+
+@pytest.mark.parametrize(
+    ("baseline", "candidate"),
+    [
+        # What the change itself differs in, and how it went.
+        ('{"step": 9, "optimizer": "adamw", "val_loss": 2.5}', '{"step": 9, "optimizer": "muon", "val_loss": 2.4}'),
+        (
+            '{"step": 8, "best": true, "val_loss": 2}\n{"step": 9, "best": false, "val_loss": 2.5}',
+            '{"step": 8, "best": true, "val_loss": 2}\n{"step": 9, "best": true, "val_loss": 1}',
+        ),
+        (
+            '{"step": 9, "train": true, "best": true, "val_loss": 2}\n'
+            '{"step": 9, "train": false, "best": false, "val_loss": 2.5}',
+            '{"step": 9, "train": true, "best": true, "val_loss": 2}\n'
+            '{"step": 9, "train": false, "best": true, "val_loss": 1}',
+        ),
+        (
+            "\n".join(SECONDS_OF_ROWS.format(at, at + more) for at in range(6) for more in (0, 1)),
+            "\n".join(SECONDS_OF_ROWS.format(at, at) for at in range(6) for _ in (0, 1)),
+        ),
+        # The best value is printed again.
+        ("step 9 val_loss 2.5\nnew best at step 9: val_loss 2.501", "step 9 val_loss 2.6"),
+        ("step 9: 50%|# | 5it/s val_loss 2\nstep 9: 99%|##| 5it/s val_loss 3", "step 9: 99%|##| 5s/it val_loss 3"),
+    ],
+)
+def test_what_differs_beside_a_value_makes_no_other_kind_of_rows(baseline: str, candidate: str, tmp_path: Path) -> None:
+    part = JSON if baseline.startswith("{") else LOSS
+    ours, theirs = (result(tmp_path, text, part, text) for text in (candidate, baseline))
+    compared = run_end.compare(ours, [theirs] * 2, "val_loss")
+    assert not compared.why and "stands in a" not in "".join(compared.remarks), compared
 
 
 def test_a_setting_in_rows_of_a_file_is_no_place(tmp_path: Path) -> None:

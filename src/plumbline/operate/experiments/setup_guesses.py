@@ -127,10 +127,17 @@ def list_kinds_of_rows(part: MetricPart, last: LastValue) -> list[str]:
     remarks = []
     for name, texts in last.other_rows.items():
         kind, others = last.row[name], ", ".join(map(repr, texts))
-        own, kinds = (rf'"{re.escape(each)}"\s*:\s*' for each in (key, name))
+        if not name:
+            remarks.append(
+                f"{key} stands in lines {kind!r} and {others}: the last of all counts; to read one kind alone, write a "
+                "pattern under [metric] that begins with its words"
+            )
+            continue
+        own, kinds = (rf'"{re.escape(each)}"\s*:\s*' for each in (key, name.rpartition(".")[2]))
+        quoted = rf"{kind}\b" if kind in ("true", "false") or kind.isdigit() else f'"{re.escape(kind)}"'
         remarks.append(
             f"{key} stands in rows of {name} {kind!r} and of {others}: the last of all counts; to read {kind!r} alone, "
-            f"""write {where}pattern = '^(?=.*{kinds}"{re.escape(kind)}").*{own}([^,}}]+)' under [metric]{instead}"""
+            f"""write {where}pattern = '^(?=.*{kinds}{quoted}).*{own}([^,}}]+)' under [metric]{instead}"""
         )
     return remarks
 

@@ -42,7 +42,14 @@ def _examine_stop_without_plan(examined: ExaminedRecord, rules: Rules) -> None:
     before = [run for run, each in chosen if each.step is not None and each.step < run.last_step]
     early = [run for run, each in chosen if not run.is_last(each)] or (before if len(steps) > 1 else [])
     known = {each.step for _, each in chosen if each.step}
-    if not early:
+    places = {_find_place(run, each) for run, each in chosen}
+    if early and not known and len(places) == 1 and (place := max(places))[1]:
+        number, examined.looks = place
+        examined.stop = (
+            f"line {number} of the {examined.looks} of its kind, which state no step, in every run: one of "
+            f"{examined.looks} that could have been chosen"
+        )
+    elif not early:
         where = "the last line of its kind" if before else "by the runs' end"
         ends = {each.step or run.last_step for run, each in chosen} - {0}
         examined.stop = f"{where}, {_format_span(ends)}" if ends else "no step is claimed"
@@ -67,6 +74,16 @@ def _examine_stop_without_plan(examined: ExaminedRecord, rules: Rules) -> None:
         )
         if rules.stopping.chosen == "refused":
             examined.blame(STOP, examined.stop)
+
+
+def _find_place(run: LoggedRun, evaluation: Evaluation) -> tuple[int, int]:
+    """Which of so many lines of its kind an evaluation without a step is, all of them behind the run's last step; zeros
+    where it is none of such.
+    """
+    steps = [at for at, each in enumerate(run.evaluations) if each.step is not None]
+    behind = [each for each in run.evaluations[max(steps, default=-1) + 1 :] if each.label == evaluation.label]
+    alike = [each for each in run.evaluations if each.label == evaluation.label and each.step is None]
+    return (behind.index(evaluation) + 1, len(behind)) if steps and evaluation in behind == alike else (0, 0)
 
 
 def _find_source(run: LoggedRun, evaluation: Evaluation) -> Evaluation:

@@ -120,22 +120,19 @@ def read(
     return LoggedMetric(value=value, text=primary, others=others)
 
 
-def has_value(metric: MetricPart, line: str) -> bool:
-    """Whether a line of a log, or of the file of rows, has the primary metric."""
+def split_at_value(metric: MetricPart, line: str) -> tuple[str, str, str] | None:
+    """The last value of the primary metric in a line of a log, with what stands before and behind it, or in a row, with
+    its key before it; None without one.
+    """
     if metric.json:
-        return find_below(read_row(line), metric.json.rpartition(":")[2]) is not None
-    return bool(read_texts(metric, iter([line])).get(""))
-
-
-def without_value(metric: MetricPart, line: str) -> str:
-    """A line of a log with a 0 in place of its last value of the primary metric."""
-    if metric.json:
-        return line
-    every = list((re.compile(metric.pattern) if metric.pattern else METRIC_LINE).finditer(line))
-    if not every:
-        return line
-    begin, end = every[-1].span(every[-1].re.groups)
-    return f"{line[:begin]}0{line[end:]}"
+        key = metric.json.rpartition(":")[2]
+        value = find_below(read_row(line), key)
+        return None if value is None else (key, str(value), "")
+    if not read_texts(metric, iter([line])).get(""):
+        return None
+    *_, match = re.compile(metric.pattern or METRIC_LINE).finditer(line)
+    begin, end = match.span(match.re.groups)
+    return line[:begin], line[begin:end], line[end:]
 
 
 def last_lines(path: Path, count: int = 12, width: int = 300) -> list[str]:
@@ -268,7 +265,10 @@ def number(text: str) -> float | None:
 def explain_no_number(text: str) -> str:
     """State of a text why it is not a number, and the remedy."""
     if _COMMA.search(text):
-        return "which is written with a comma: have the trainer print it with a point, and without one for thousands"
+        return (
+            "which is written with a comma: have the trainer print it with a point, and without one for thousands; "
+            "where the comma ends the number, write it into the pattern under [metric], as in 'wins=(\\d+),'"
+        )
     return "which is no number; mend the [metric] of plumbline.toml"
 
 

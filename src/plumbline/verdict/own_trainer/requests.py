@@ -82,13 +82,17 @@ class LastValue(Struct, frozen=True):
 
     Attributes:
         place: its `epoch` and `step`, or else how many `values` there are, as far as is known.
+        span: by how much each of them may be too large, as the value's own line does not name it.
         is_late: whether it stands behind lines of later steps, as that of a checkpoint does.
-        row: the texts of its row of JSON, by key; `other_rows`: what other rows of the same step, which have a value
-            too, have there.
+        is_followed: whether steps that no line of a value names begin again behind it.
+        row: the texts and flags of its row of JSON, by key, or by "" the words before it in a line; `other_rows`: what
+            other rows of the same step, which have a value too, have there.
     """
 
     place: dict[str, float] = {}
+    span: dict[str, float] = {}
     is_late: bool = False
+    is_followed: bool = False
     row: dict[str, str] = {}
     other_rows: dict[str, list[str]] = {}
 

@@ -124,8 +124,13 @@ def _read_log(part: MetricPart, log: Path, folder: Path, begin: int, end: int | 
             else:
                 path = folder / (part.json.rpartition(":")[0] or part.file)
                 rows = [json.dumps(row) for row in metric.read_whole_file(path)] if part.json else []
-                signs = _read(part, iter(rows) if rows else metric.backwards(path), places, whole=True)
+                lines = filter(str.strip, rows or metric.backwards(path))
+                first_two = list(islice(lines, 2))
+                signs = _read(part, chain(first_two, lines), places, whole=True)
                 signs = _join_end(signs, printed, places)
+                if len(first_two) == 1:  # a result, as of the best checkpoint, and no row among others
+                    is_late = signs.last.is_late or places.locate_value().is_late
+                    signs = msgspec.structs.replace(signs, last=msgspec.structs.replace(signs.last, is_late=is_late))
             reached = places.choose_reached()
             place = {name: counter.largest for name, counter in reached.items()} or places.count_values()
             interval = {name: counter.interval for name, counter in reached.items()}
@@ -137,21 +142,20 @@ def _read_log(part: MetricPart, log: Path, folder: Path, begin: int, end: int | 
 def _read(part: MetricPart, lines: Iterator[str], places: Places, *, whole: bool) -> LogEnd:
     """Read the lines that have the metric's values, the last first."""
     after: list[str] = []
-    without_value = None
+    found = None
     for line in lines:
         after.append(line)
-        if metric.has_value(part, line):
-            without_value = metric.without_value(part, line)
+        if found := metric.split_at_value(part, line):
             break
     else:
         if whole:
             return LogEnd()
-    end = _read_end(part.called, after[::-1], without_value)
-    for line in after:
-        places.add(line, has_value=line is after[-1] and without_value is not None)
+    end = _read_end(part.called, after[::-1], f"{found[0]}0{found[2]}" if found and not part.json else None)
+    for at, line in enumerate(after, start=1):
+        places.add(line, found if at == len(after) else None)
     nulls = set[str]()
     for line in islice(lines, LINES):
-        places.add(line, has_value=metric.has_value(part, line))
+        places.add(line, metric.split_at_value(part, line))
         nulls.update(_NULL.findall(line) if part.json else ())
         for kind in _find_kinds(part.called, line) if end.signs and _ANY.search(line) else ():
             if kind in end.signs:
@@ -159,7 +163,7 @@ def _read(part: MetricPart, lines: Iterator[str], places: Places, *, whole: bool
     if not whole:
         places.values = 0  # not all of them are there
     elif not places.locate_value().place.keys() - {"values"}:
-        places.values += sum(metric.has_value(part, line) for line in lines)
+        places.values += sum(metric.split_at_value(part, line) is not None for line in lines)
     if part.json:  # a number that was nan, as many programs write it
         for line in after[:-1]:
             for name in _NULL.findall(line):

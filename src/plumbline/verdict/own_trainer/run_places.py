@@ -8,8 +8,10 @@ else is the number that such lines have next, as they go on behind it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from itertools import islice
+from math import isclose
+from typing import Any
 
 from plumbline.verdict.own_trainer import metric
 from plumbline.verdict.own_trainer.requests import LastValue, Result
@@ -29,8 +31,13 @@ _PLACE = {
     }.items()
 }
 _NAMES_PLACE = re.compile(r"epoch|step|iter|update", re.IGNORECASE)
-#: Texts of a row that are kept, and letters of each.
-_TEXTS, _LETTERS = 20, 60
+#: Texts and flags of a row that are kept, letters of each, and rows within rows; words before a printed value; and the
+#: part of a value by which one that is printed again, as the best one, may differ.
+_TEXTS, _LETTERS, _DEPTH, _WORDS, _REPEATED = 20, 60, 4, 8, 1e-3
+#: A word of a line without its numbers, but for a unit; and what names a part of the data.
+_WORD = re.compile(r"(?<![\w#/.-])[a-z_][\w-]*")
+_DATA = re.compile(r"(?:pre)?train|val|test|eval|dev|held|hold", re.IGNORECASE)
+_FLAGS = frozenset(("true", "false", "yes", "no"))
 #: Runs of the baseline that must end at one place before an earlier end is a failure: one alone proves nothing.
 LEAST = 2
 #: Runs that take as long as the baseline's, up to this part of that, have a budget of time: of runs of fewer seconds
@@ -59,13 +66,14 @@ class Counter:
     Attributes:
         largest, interval: of all lines, and from a line to the next.
         behind: the number of the first line behind the run's last value; None without such a line.
-        until: the largest up to the line of that value; None without one.
+        before, until: of the last line up to that of the value, and the largest up to there; None without one.
     """
 
     def __init__(self) -> None:
         self.largest = self.latest = self.interval = 0.0
         self.lines = self.rises = self.falls = 0
         self.behind: float | None = None
+        self.before: float | None = None
         self.until: float | None = None
 
     @property
@@ -81,7 +89,19 @@ class Counter:
         if is_behind:
             self.behind = number
         else:
+            self.before = number if self.before is None else self.before
             self.until = max(number, self.until or 0.0)
+
+    @property
+    def begins_again(self) -> bool:
+        """Whether it begins again right behind the last value and nowhere else, as what comes behind training does."""
+        return self.behind is not None and self.behind < (self.before or 0.0) and self.falls == 1
+
+    def bound_value(self) -> tuple[float, float]:
+        """The number of the last value where its own line has none, and by how much it may be smaller."""
+        if self.behind is None or self.begins_again:
+            return self.until or 0.0, 0.0
+        return self.behind, max(0.0, self.behind - (self.before or 0.0))
 
 
 class Places:
@@ -92,16 +112,18 @@ class Places:
         self._of_metric: dict[str, Counter] = {}
         self._of_value: dict[str, float] = {}
         self._rows: list[tuple[tuple[str, ...], dict[str, str]]] = []
-        self._has_value = False
+        self._last: float | None = None
+        self._has_value = self._is_json = False
         self.values = 0
 
-    def add(self, line: str, *, has_value: bool = False) -> None:
-        """Add a line that stands before those that were added."""
+    def add(self, line: str, value: tuple[str, str, str] | None = None) -> None:
+        """Add a line that stands before those that were added; `value`: what `metric.split_at_value` says of it."""
+        has_value = value is not None
         is_last = has_value and not self._has_value
         self._has_value |= has_value
         self.values += has_value
-        if has_value and line.lstrip().startswith("{"):
-            self._add_row(line)
+        if value is not None:
+            self._add_row(line, *value[:2])
         if not _NAMES_PLACE.search(line):
             return
         for name, pattern in _PLACE.items():
@@ -116,12 +138,18 @@ class Places:
                     if is_last and not BEST.search(line[: match.start()]):
                         self._of_value[name] = number
 
-    def _add_row(self, line: str) -> None:
-        row = metric.read_row(line)
-        texts = {key: text for key, text in row.items() if isinstance(text, str)} if isinstance(row, dict) else {}
-        named = {key: text[:_LETTERS] for key, text in texts.items() if metric.number(text) is None}
-        matches = (pattern.search(line) for pattern in _PLACE.values())
-        self._rows.append((tuple(match[0] for match in matches if match), dict(islice(named.items(), _TEXTS))))
+    def _add_row(self, line: str, before: str, text: str) -> None:
+        matches = ((name, pattern.search(line)) for name, pattern in _PLACE.items())
+        at = tuple(f"{name} {match[1].replace(',', '')}" for name, match in matches if match)
+        if line.lstrip().startswith("{") and isinstance(row := metric.read_row(line), dict):
+            self._is_json = True
+            self._rows.append((at, dict(islice(_list_texts(row, before), _TEXTS))))
+            return
+        number, words = metric.number(text), _WORD.findall(remove_numbers(before))
+        self._last = number if not self._rows else self._last
+        is_repeated = number is not None and self._last is not None and isclose(number, self._last, rel_tol=_REPEATED)
+        if not self._rows or not is_repeated:
+            self._rows.append((at, {"": " ".join(words)} if 0 < len(words) <= _WORDS else {}))
 
     def choose_reached(self) -> dict[str, Counter]:
         """Choose the counter of each name that came farthest."""
@@ -136,23 +164,34 @@ class Places:
 
     def locate_value(self) -> LastValue:
         """Where the last value stands, by the lines that were added."""
-        place, is_late = {}, False
+        place, span, is_late, is_followed = {}, {}, False, False
         for name, counters in self._counters.items() if self._has_value else ():
             growing = [counter for counter in counters.values() if counter.grows]
             own, number = self._of_metric.get(name), self._of_value.get(name)
-            one_step = own is not None and not own.rises + own.falls and (own.lines == 1 or self._rows)
+            one_step = own is not None and not own.rises + own.falls and (own.lines == 1 or self._is_json)
             if own is not None and number is not None and (own.grows or one_step):
                 place[name] = number
                 is_late |= any(number < (counter.until or 0.0) for counter in ([own] if own.grows else growing))
-            elif growing:  # the value is of this number, or of one before it
-                place[name] = max(each.largest if each.behind is None else each.behind for each in growing)
+            elif growing:
+                numbers = [each.bound_value() for each in growing]
+                place[name], span[name] = max(numbers, key=lambda each: (each[0], -each[1]))
+                is_followed |= any(each.begins_again for each in growing)
         at, row = self._rows[0] if self._rows else ((), {})
+        number_of = {key: len({texts[key] for _, texts in self._rows if key in texts}) for key in row}
+        row = {key: text for key, text in row.items() if not text.isdigit() or number_of[key] <= 2}
         pairs = ((key, texts[key]) for key in row for where, texts in self._rows if where == at != () and key in texts)
         others: dict[str, list[str]] = {}
         for key, text in dict.fromkeys(pairs):
             if text != row[key]:
                 others.setdefault(key, []).append(text)
-        return LastValue(place=place or self.count_values(), is_late=is_late, row=row, other_rows=others)
+        return LastValue(
+            place=place or self.count_values(),
+            span=span,
+            is_late=is_late,
+            is_followed=is_followed,
+            row=row,
+            other_rows=others,
+        )
 
     def count_values(self) -> dict[str, float]:
         """How many values there are, as a place; empty if that is not known."""
@@ -197,7 +236,8 @@ def describe_early_value(result: Result, others: Collection[Result], called: str
     went on, and whether that is sure; None if it is not.
 
     It is not sure of a run that ended early as well, where that has a reason or little is missing, nor of a value that
-    stands behind lines of later steps, as that of the best checkpoint does.
+    stands behind lines of later steps, as that of the best checkpoint does, nor within what lies between two lines of
+    the baseline.
     """
     same_epochs = False
     alike = [other for other in others if other.last.place.keys() & result.last.place.keys()]
@@ -215,6 +255,7 @@ def describe_early_value(result: Result, others: Collection[Result], called: str
             format_place({name: each.last.place[name]}, called) for each in (result, first, last)
         )
         is_sure = len(theirs) == len(others) >= LEAST and of_first == of_last and not result.last.is_late
+        is_sure = is_sure and missing >= max(other.last.span.get(name, 0.0) for other in theirs)
         if result.place.get(name, 0.0) < min(other.place.get(name, 0.0) for other in theirs):
             has_reason = same_epochs or _took_as_long(result, others)
             is_sure = is_sure and not has_reason and missing > _PART_OF_WAY * first.last.place[name]
@@ -227,6 +268,9 @@ def describe_early_value(result: Result, others: Collection[Result], called: str
             return f"it was not finished: its last {called} is of {of_run}, and {of_all}", True
         until = f" to {of_last}" if of_last != of_first else ""
         return f"its last {called} is of {of_run}, and those of the baseline of {of_first}{until}", False
+    if alike and result.last.is_followed and not any(other.last.is_followed for other in others):
+        at = format_place(result.last.place, called)
+        return f"its steps begin again behind its last {called}, which is of {at}; none of the baseline do", False
     if alike or not result.place or not any(other.last.place for other in others):
         return None
     other = next(other for other in others if other.last.place)
@@ -238,19 +282,44 @@ def describe_early_value(result: Result, others: Collection[Result], called: str
 
 
 def describe_other_row(result: Result, others: Collection[Result], called: str) -> tuple[str, bool] | None:
-    """State that the last value of a run stands in a row of another kind than those of all runs of the baseline, by a
-    text beside it, and whether that is sure: where a run has rows of both kinds at one step; None if it does not.
+    """State that the last value of a run stands in a row of another kind than those of all runs of the baseline, by
+    what is beside it, and whether that is sure: where a run has rows of both kinds at one step; None if it does not.
+
+    A flag, as of the best value, makes no other kind where something else tells the rows of a step apart and is alike.
     """
-    for key, text in result.last.row.items():
+    theirs: dict[str, str] = {}
+    for key in result.last.row:
         texts = {other.last.row.get(key, "") for other in others}
-        if len(texts) != 1 or (theirs := min(texts)) in ("", text):
+        if len(texts) == 1:
+            theirs[key] = min(texts)
+    of_one_step = [last.other_rows for last in (result.last, *(other.last for other in others))]
+    alike = any(result.last.row[key] == theirs[key] for key in theirs if any(key in rows for rows in of_one_step))
+    told = None
+    for key, their in theirs.items():
+        text = result.last.row[key]
+        if their in ("", text) or (alike and (text in _FLAGS or text.isdigit())):
             continue
-        sentence = f"its last {called} stands in a row of {key} {text!r}, and those of the baseline of {key} {theirs!r}"
-        if theirs in result.last.other_rows.get(key, ()) or any(text in o.last.other_rows.get(key, ()) for o in others):
+        kind, of_kind = (f"row of {key} {text!r}", f"{key} {their!r}") if key else (f"line {text!r}", repr(their))
+        sentence = f"its last {called} stands in a {kind}, and those of the baseline of {of_kind}"
+        if their in of_one_step[0].get(key, ()) or any(text in rows.get(key, ()) for rows in of_one_step[1:]):
             return f"{sentence}: it is another measure (file and pattern under [metric] name the kind of rows)", True
-        if text.isalpha() and theirs.isalpha():  # neither a date nor a commit
-            return sentence, False
-    return None
+        if key and _DATA.match(text) and _DATA.match(their):
+            told = told or (sentence, False)
+    return told
+
+
+def _list_texts(row: dict[str, Any], metric_key: str) -> Iterator[tuple[str, str]]:
+    """The texts, flags and digits of a row, by keys with dots, the outer ones first; without its value."""
+    inner: list[tuple[str, dict[str, Any]]] = [("", row)]
+    for prefix, each in inner:  # which grows
+        for name, value in each.items():
+            key = f"{prefix}{name}"
+            if isinstance(value, dict) and prefix.count(".") < _DEPTH:
+                inner.append((f"{key}.", value))
+            elif isinstance(value, bool) or (isinstance(value, int) and 0 <= value <= 9 and key != metric_key):
+                yield key, str(value).lower()
+            elif isinstance(value, str) and metric.number(value) is None:
+                yield key, value[:_LETTERS]
 
 
 def _read_place(name: str) -> Callable[[Result], float]:

@@ -251,7 +251,13 @@ def _read_record(path: Path, folder: Path, part: SubmissionsPart, metric: str) -
         record.unread.append(f"{path.name} has no number {' or '.join(map(repr, part.headline))}")
     else:
         record.headline = headlines[key]
-    by_key = [_read_by_seed(read.get(key), metric) for key in part.seeds]
+    listed = [_read_by_seed(read.get(key), metric) for key in part.seeds]
+    by_key = [_keep_seeds(values) for values in listed]
+    record.unread += [
+        f"{path.name}: {key} has no number for {name!r}, which is taken for no seed"
+        for key, values, kept in zip(part.seeds, listed, by_key)
+        for name in values.keys() - kept.keys()
+    ]
     record.by_seed = next((values for values in by_key if any(map(_is_finite, values.values()))), {})
     for values in by_key:
         if record.by_seed and record.by_seed.keys() <= values.keys():  # further seeds, listed without a number
@@ -295,6 +301,16 @@ def _read_by_seed(results: Any, metric: str) -> dict[str, Printed]:
     return values
 
 
+def _keep_seeds(values: Mapping[str, Printed]) -> dict[str, Printed]:
+    """Values by seed without those of a name that no seed has: without a number, and neither digits nor like another's
+    name ("run_3" is like "run_1"), as that of a note or of a mean that was not made.
+    """
+    shapes = {re.sub(r"\d+", "#", name) for name, printed in values.items() if _is_finite(printed)} | {"#"}
+    return {
+        name: printed for name, printed in values.items() if _is_finite(printed) or re.sub(r"\d+", "#", name) in shapes
+    }
+
+
 def _find_further_seeds(read: Mapping[str, Any], by_seed: Mapping[str, Printed], metric: str) -> dict[str, float]:
     """Values of seeds that the record states it ran and does not count: an object with all its seeds, and more."""
     if not by_seed:
@@ -305,7 +321,7 @@ def _find_further_seeds(read: Mapping[str, Any], by_seed: Mapping[str, Printed],
             seed in values and (abs(values[seed].value - printed.value) < 1e-6 or not _is_finite(printed))
             for seed, printed in by_seed.items()
         ):
-            return {seed: value.value for seed, value in values.items() if seed not in by_seed}
+            return {seed: value.value for seed, value in _keep_seeds(values).items() if seed not in by_seed}
     return {}
 
 
