@@ -184,3 +184,11 @@ def test_changes_without_any_sign_do_not_say_which_way(tmp_path: Path) -> None:
     audit = audit_table(tmp_path, text)
     assert broken(audit) == [] and audit.answer == "likely"
     assert len(broken(audit_table(tmp_path, text.replace("4.7%", "7.4%")))) == 1
+
+
+def test_losses_printed_as_gains_do_not_hide_each_other(tmp_path: Path) -> None:
+    sound = "m,Acc ↑,BLEU ↑,F1 ↑\nBase,61.2,55.4,70.1\nS,63.4 (+2.2),54.9 (-0.5),71.4 (+1.3)\n"
+    sound += "L,65.7 (+4.5),53.3 (-2.1),72.0 (+1.9)\n"
+    assert audit_table(tmp_path, sound).answer == "nothing contradicts"
+    audit = audit_table(tmp_path, sound.replace("(-", "(+"))
+    assert audit.answer == "likely" and len(audit.likely) == 2 and not audit.dropped

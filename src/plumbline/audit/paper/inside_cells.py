@@ -140,7 +140,8 @@ def _turn_round(
     lead = Counter[str]()
     for bracket, straight, turned in zip(brackets, *ways, strict=True):
         lead[bracket.line.name] += meets(bracket.ends, turned) - meets(bracket.ends, straight)
-    improved = [line.name for line in lines.lines if lead[line.name] > 1 + min(0, line.direction)]
+    # Where more is better, a loss that is printed as a gain stays one, however many there are.
+    improved = [line.name for line in lines.lines if line.direction <= 0 and lead[line.name] > 1 + line.direction]
     return ways, improved, lead
 
 
@@ -167,7 +168,8 @@ def _hold_changes(
     for n, bracket in enumerate(brackets):
         line, key, doubt = bracket.line, bracket.key, doubts.get(n, "")
         place = ", ".join((lines.table.name, *lines.name_place(line.name, key)))
-        if doubt and kinds[doubt == _OTHER_WAY] > 1:  # several have it on purpose
+        several = kinds[doubt == _OTHER_WAY] > 1
+        if doubt and several and (unsigned or doubt != _OTHER_WAY):  # on purpose; a sign is not turned on purpose
             ledger.dropped.append(f"{place}: {sentence}: not here: {doubt}")
             continue
         number, of = line.numbers[key], line.numbers[_find_base(bracket, base, lines)]
