@@ -62,6 +62,9 @@ PARTED = "x & 1.0 & 0.1 & 2.0 \\\\ y & 3.0 & 0.2 & 4.0 \\\\"
          "\\multicolumn{2}{c}{B} & C \\\\ \\hline x & $-$1&0 & \\textbf{2}&\\textbf{5}$^*$ & 3.5 \\\\ y & "
          "\\textbf{0}&25 & \\multicolumn{2}{c}{--} & 4.5 \\\\ \\end{tabular}",
          [["M", "A", "B", "C"], ["x", "-1.0", "**2.5***", "3.5"], ["y", "0.25", "–", "4.5"]]),
+        ("\\newcolumntype{H}{>{\\setbox0=\\hbox\\bgroup}c<{\\egroup}@{}}\\begin{tabular}"
+         "{l*{2}{>{\\columncolor{gray!10}}c@{\\hspace{6pt}}}Hr@{,}l} M & A & B & x & \\multicolumn{2}{c}{C} \\\\ \\hline "
+         "x & 1.0 & 2.0 & 7 & 1&345 \\\\ \\end{tabular}", [["M", "A", "B", "C", "C"], ["x", "1.0", "2.0", "1", "345"]]),
         ("\\begin{tabular}{lrr} Model & A & B \\\\ \\hline \\multirow{-1}{*}{x} & \\down{0.3} & \\up{1} \\\\ "
          "y & \\dn{2} & $\\sim$3 \\\\ \\end{tabular}",
          [["Model", "A", "B"], ["x", "↓0.3", "↑1"], ["y", "↓2", "~3"]]),
@@ -87,7 +90,7 @@ PARTED = "x & 1.0 & 0.1 & 2.0 \\\\ y & 3.0 & 0.2 & 4.0 \\\\"
          [["M", "A"], ["α≤1", "3 GB"]]),
     ],
     ids=["NiceTabular", "tblr", "tabu", "tabularx", "± in the format", "± in a column", "± in a type", "hidden",
-         "hidden otherwise", "decimals", "directions", "upwards",
+         "hidden otherwise", "decimals", "repeated and hidden", "directions", "upwards",
          "units", "conditions", "boxes", "inline math", "lengths of rules", "own environment",
          "signs"],
 )  # fmt: skip
