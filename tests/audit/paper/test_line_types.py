@@ -144,3 +144,13 @@ def test_only_rows_of_one_unit_compete(tmp_path: Path) -> None:
     other = "cost,12.1s,14.2s,9.5s,8.8s,7.1s,9.9s"
     audit = audit_table(tmp_path, head + "\n".join([*rows, other]) + "\n")
     assert audit.answer == "nothing contradicts" and len(audit.rows) == 6
+
+
+CASH = "item,2019,2020,2021,2022,Total\nsales,120,130,150,160,560\ngrants,11,12,16,17,56\ninterest,2,4,3,7,16\n"
+CASH += "costs,(60),(70),(80),(90),(300)\ntax,(10),(11),(12),(14),(47)\nother,(5),(6),(7),(8),(26)\n"
+
+
+def test_a_named_row_in_brackets_is_one_of_the_relation(tmp_path: Path) -> None:
+    assert audit_table(tmp_path, CASH).answer == "nothing contradicts"
+    wrong = audit_table(tmp_path, CASH.replace("(300)", "(320)"))
+    assert [row["quantity"] for row in wrong.contradictions] == ["t, costs, Total"]
