@@ -167,7 +167,9 @@ def test_a_recomputed_number_has_a_digit_more_than_the_printed_one(printed: str,
 
 
 def test_hours_with_their_unit_are_recomputed(tmp_path: Path) -> None:
-    hours = 'm,GPUs,Hours,GPU hours\na,8,12 h,96 h\nb,16,20 h,320 h\nc,32,72 h,"2,304 h"\nd,8,30 h,340 h\ne,64,40 h,2560 h\n'
+    hours = (
+        "m,GPUs,Hours,GPU hours\na,8,12 h,96 h\nb,16,20 h,320 h\nc,32,72 h,2304 h\nd,8,30 h,340 h\ne,64,40 h,2560 h\n"
+    )
     assert broken(audit_table(tmp_path, hours)) == ["t, d, GPU hours"]
     assert audit_table(tmp_path, hours.replace("340", "240")).answer == "nothing contradicts"
 

@@ -151,7 +151,7 @@ class Lines:
         )
 
     def _is_spread(self, key: str) -> bool:
-        """Whether a key is of spreads; in brackets alone, without a name of its own ("Foo#2"), costs may stand so too."""
+        """Whether a key is of spreads; in brackets alone, a row with a name of its own (not "Foo#2") may be costs."""
         named = not re.search(r"#\d+$", key)
         return self.types[key].type == UNCERTAINTY and not (self.types[key].bracketed and named)
 
