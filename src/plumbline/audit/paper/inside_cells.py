@@ -18,6 +18,7 @@ from plumbline.audit.paper.evidence import Agreement, meets, rate_agreement
 from plumbline.audit.paper.ledger import Ledger, RelationRow
 from plumbline.audit.paper.lines import Ends, Line, Lines, ends_of
 from plumbline.audit.paper.names import MEAN, is_spread, says
+from plumbline.audit.paper.paper_source import CORRECTED_HERE
 from plumbline.audit.paper.paper_table import PaperTable
 from plumbline.published.expression import Given
 from plumbline.published.interval_arithmetic import high, low
@@ -37,8 +38,6 @@ LEAST, MOST = 3, 12
 
 _SEED = re.compile(r" (?:seed|run|trial|fold|split|rep)s? #?\d+ ")
 _STARS = re.compile(r"(?<!\*)(\*{1,5})\s?:?\s?p\s?(?:-?\s?value)?\s?[<≤]\s?(0?\.\d+)", re.IGNORECASE)
-
-_CORRECTED = re.compile(r"\b(?:un)?(?:corrected|correction|adjusted|holm|bonferroni|fdr|bh|hochberg)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,14 +349,18 @@ def _check_stars(lines: Lines, ledger: Ledger) -> None:
         computed = {key: ends_of_formula(formula) for key, formula in formulas.items()}
         off = [key for key in stars if not computed[key][0] <= stars[key] <= computed[key][2]]
         sentence = f"stars of {line.name} are those of the caption"
-        if 3 * len(off) > len(stars):
-            text = f"{len(stars) - len(off)} of {len(stars)} agree, too few to tell"
+        fewer = all(stars[key] < computed[key][0] for key in off)
+        few = 3 * len(off) > len(stars)
+        text = f"{len(stars) - len(off)} of {len(stars)} agree, too few to tell"
+        if few and (fewer or 2 * len(off) > len(stars)):
             ledger.dropped.append(f"{lines.table.name}: {sentence}: {text}")
             continue
         doubt = ""
-        if _CORRECTED.search(caption):
+        if CORRECTED_HERE.search(caption):
             doubt = "the caption says that p are corrected, and does not say which are printed"
-        elif len(off) > 1 and all(stars[key] < computed[key][0] for key in off):
+        elif few:
+            doubt = text
+        elif len(off) > 1 and fewer:
             doubt = "all have fewer stars, as corrected p have"
         rows = []
         for key, number in line.numbers.items():

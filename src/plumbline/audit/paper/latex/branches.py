@@ -172,8 +172,8 @@ class Branches:
         return "fi"
 
     def _read_setting(self, stack: Stack, out: Sequence[Token]) -> None:
-        """Set the switch that \\setboolean{long}{true} names; it is undecided from here on where that says no value, and
-        every switch is where it says no name."""
+        """Set the switch that \\setboolean{long}{true} names; it is undecided from here on where there is no value, and
+        all are where there is no name."""
         tokens, place = stack[-1]
         if match := _SETTING.match(_join(tokens[place : place + 12])):
             name, value = match[1] or match[4] or match[5], match[2] or match[3] or match[6]
