@@ -30,8 +30,8 @@ NEAR = 0.5
 #: Share of a p below which it is off by little.
 SLIGHT = 0.05
 
-#: How many times as large several p are that may be corrected for so many tests though nothing says so; ten is as often a
-#: slip of the point.
+#: How many times as large several p are that may be corrected for so many tests though nothing says so; ten is as often
+#: a slip of the point.
 TIMES = range(2, 10)
 
 #: What a number may be: its formula; and, of all but what its words say, why it may.
