@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Mapping, Sequence
-from decimal import Decimal
 
 from tabulate import tabulate
 
@@ -223,7 +222,8 @@ def format_recomputed(row: Row) -> str:
     one."""
     printed = row["printed"].removeprefix("< ")
     unit = printed[-1:] if printed[-1:] in THOUSANDS else ""
-    digits = max(4, len(Decimal(printed.removesuffix(unit)).as_tuple().digits) + 1)
+    number = re.search(r"\d[\d.,]*|$", printed)[0]  # type: ignore[index]  # "2,304" of "2,304 h"
+    digits = max(4, len(re.sub("[.,]", "", number).lstrip("0")) + 1)
     numbers = [row[name] / 10 ** THOUSANDS.get(unit, 0) for name in ("recomputed", "recomputed_low", "recomputed_high")]
     whole = not unit and "e" not in printed.lower() and all(number == round(number) for number in numbers)
     texts = (format(number, ".0f" if whole else f".{digits}g").replace("e+", "e") + unit for number in numbers)

@@ -318,10 +318,12 @@ def test_a_name_may_say_that_a_rank_is_of_something_else(tmp_path: Path, head: s
     assert audit_table(tmp_path, ranks.replace("Rank & A", head)).answer == answer
 
 
-def test_a_rank_that_two_columns_give_as_well_is_likely(tmp_path: Path) -> None:
+@pytest.mark.parametrize("answer", ["likely", "contradicts"])
+def test_a_rank_that_two_columns_give_as_well_is_likely_where_they_refute_others(tmp_path: Path, answer: str) -> None:
     body = RANKS.format(*map(int, "12345687"))
-    two = re.sub(r"(?<=m)(\d)(.*)", lambda match: f"{match[1]}{match[2]} & {4.5 - int(match[1]) / 4}", body)
-    assert audit_table(tmp_path, two.replace("& A", "& A & B")).answer == "likely"
+    numbers = iter((1, 3, 2, 4, 5, 6, 8, 7) if answer == "likely" else range(1, 9))
+    two = re.sub(r"(?<=m)\d.*", lambda match: f"{match[0]} & {9 - next(numbers)}", body)
+    assert audit_table(tmp_path, two.replace("& A", "& A & B")).answer == answer
 
 
 @pytest.mark.parametrize("name", PLANTED)
@@ -568,6 +570,7 @@ Z & \B{5.40} & \B{7.44} & 9.3 & 0.11 & 78.5 & 69.6
     ("changes", "contradicts", "likely"),
     [
         ({}, 0, 1),  # Full is better in B alone
+        ({"Full": "V"}, 1, 0),
         ({"7.44": "7.20"}, 0, 0),
         ({"7.44": "7.20", r"\B{79.3}": "79.3", "78.5": r"\B{78.5}"}, 1, 0),
         ({"7.44": "7.20", r"\B{0.05}": "0.05", "0.11": r"\B{0.11}"}, 1, 0),

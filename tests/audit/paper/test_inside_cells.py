@@ -105,6 +105,8 @@ FOUR = "Tests. * p < .05, ** p < .01, *** p < .001, **** p < .0001."
         ("0.0006****", FOUR, "contradicts"),
         ("0.0006**", FOUR, "contradicts"),
         ("0.0006**", FOUR.replace("Tests", "Tests, Holm-corrected"), "likely"),
+        ("0.0006**", FOUR.replace("Tests", "Tests with adjusted p"), "likely"),
+        ("0.0006**", FOUR.replace("Tests", "Adjusted R2 is 0.43"), "contradicts"),
         ("0.0006***", FOUR.replace("* p < .05, **", "**", 1), "nothing contradicts"),  # one star means another thing
     ],
 )
@@ -117,6 +119,12 @@ def test_stars_of_corrected_p_accuse_nobody(tmp_path: Path) -> None:
     assert audit_table(tmp_path, corrected, FOUR).answer == "likely"
     few = audit_table(tmp_path, corrected.replace("0.0005***", "0.0005**"), FOUR)
     assert few.answer == "nothing was checked" and any("3 of 6 agree" in text for text in few.dropped)
+
+
+def test_stars_of_which_few_agree_are_likely(tmp_path: Path) -> None:
+    text = "m,t,p\na,3.9,0.0003***\nb,2.1,0.038**\nc,3.0,0.003**\nd,1.1,0.267\ne,2.8,0.026**\n"
+    audit = audit_table(tmp_path, text, FOUR)
+    assert audit.answer == "likely" and len(audit.likely) == 2
 
 
 def test_a_bracketed_change_can_be_from_the_row_above(tmp_path: Path) -> None:
@@ -184,3 +192,11 @@ def test_changes_without_any_sign_do_not_say_which_way(tmp_path: Path) -> None:
     audit = audit_table(tmp_path, text)
     assert broken(audit) == [] and audit.answer == "likely"
     assert len(broken(audit_table(tmp_path, text.replace("4.7%", "7.4%")))) == 1
+
+
+def test_losses_printed_as_gains_do_not_hide_each_other(tmp_path: Path) -> None:
+    sound = "m,Acc ↑,BLEU ↑,F1 ↑\nBase,61.2,55.4,70.1\nS,63.4 (+2.2),54.9 (-0.5),71.4 (+1.3)\n"
+    sound += "L,65.7 (+4.5),53.3 (-2.1),72.0 (+1.9)\n"
+    assert audit_table(tmp_path, sound).answer == "nothing contradicts"
+    audit = audit_table(tmp_path, sound.replace("(-", "(+"))
+    assert audit.answer == "likely" and len(audit.likely) == 2 and not audit.dropped

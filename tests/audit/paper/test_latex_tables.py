@@ -62,6 +62,10 @@ PARTED = "x & 1.0 & 0.1 & 2.0 \\\\ y & 3.0 & 0.2 & 4.0 \\\\"
          "\\multicolumn{2}{c}{B} & C \\\\ \\hline x & $-$1&0 & \\textbf{2}&\\textbf{5}$^*$ & 3.5 \\\\ y & "
          "\\textbf{0}&25 & \\multicolumn{2}{c}{--} & 4.5 \\\\ \\end{tabular}",
          [["M", "A", "B", "C"], ["x", "-1.0", "**2.5***", "3.5"], ["y", "0.25", "–", "4.5"]]),
+        ("\\newcolumntype{H}{>{\\setbox0=\\hbox\\bgroup}c<{\\egroup}@{}}\\begin{tabular}"
+         "{l*{2}{>{\\columncolor{gray!10}}c@{\\hspace{6pt}}}Hr@{,}l} M & A & B & x & \\multicolumn{2}{c}{C} \\\\ "
+         "\\hline x & 1.0 & 2.0 & 7 & 1&345 \\\\ \\end{tabular}",
+         [["M", "A", "B", "C", "C"], ["x", "1.0", "2.0", "1", "345"]]),
         ("\\begin{tabular}{lrr} Model & A & B \\\\ \\hline \\multirow{-1}{*}{x} & \\down{0.3} & \\up{1} \\\\ "
          "y & \\dn{2} & $\\sim$3 \\\\ \\end{tabular}",
          [["Model", "A", "B"], ["x", "↓0.3", "↑1"], ["y", "↓2", "~3"]]),
@@ -87,7 +91,7 @@ PARTED = "x & 1.0 & 0.1 & 2.0 \\\\ y & 3.0 & 0.2 & 4.0 \\\\"
          [["M", "A"], ["α≤1", "3 GB"]]),
     ],
     ids=["NiceTabular", "tblr", "tabu", "tabularx", "± in the format", "± in a column", "± in a type", "hidden",
-         "hidden otherwise", "decimals", "directions", "upwards",
+         "hidden otherwise", "decimals", "repeated and hidden", "directions", "upwards",
          "units", "conditions", "boxes", "inline math", "lengths of rules", "own environment",
          "signs"],
 )  # fmt: skip
@@ -193,6 +197,11 @@ SHOWN = f"\\begin{{table}}{SMALL}\\end{{table}}"
         "\\newif\\iflong \\longtrue\\longfalse \\iflong %s\\fi%s",
         "\\newif\\ifshort \\shorttrue \\ifshort\\else\\ifthenelse{a}{b}{c}%s\\fi%s",
         "\\let\\iflong=\\iffalse \\newcommand{\\onlylong}[1]{\\iflong #1\\fi}\\onlylong{%s}%s",
+        "\\newif\\iflong \\unless\\iflong\\else %s\\fi%s",
+        "\\newif\\iflong \\longtrue\\setboolean{long}{false}\\iflong %s\\fi%s",
+        "\\newif\\iflong \\longtrue\\csname a\\endcsname\\csname longfalse\\endcsname\\iflong %s\\fi%s",
+        "\\newcommand{\\ifeval}{IFEval}\\iffalse On \\ifeval %s\\fi%s",
+        "\\iffalse\\ifdef\\a{b}{c}%s\\fi%s",
         "\\newif\\ifa \\atrue\\ifa\\iftrue\\else%s\\fi\\else x\\fi%s",
     ],
 )
@@ -201,9 +210,21 @@ def test_what_cannot_be_printed_is_left_out(tmp_path: Path, paper: str) -> None:
     assert tables == {"table1": [["A", "B"], ["x", "1.5"]]} and source.unread == []
 
 
+def test_a_table_that_a_switch_leaves_out_is_named(tmp_path: Path) -> None:
+    _, source = read(tmp_path, f"\\newif\\iflong\n\\iflong\n{HIDDEN}\\fi{SHOWN}\\iffalse{HIDDEN}\\fi")
+    (note,) = source.not_read
+    assert "paper.tex:3: " in note and "\\iflong" in note
+    tables, source = read(tmp_path / "open", f"{SHOWN}\n\\iffalse {HIDDEN}")
+    assert len(tables) == 1 and "paper.tex:3: no \\fi" in source.not_read[0]
+
+
 @pytest.mark.parametrize(
     ("paper", "condition"),
     [
+        ("\\newif\\iflong \\input{flags}\\iflong %s\\fi%s", "\\iflong"),
+        ("\\newif\\iflong \\InputIfFileExists{flags}{}{}\\iflong %s\\fi%s", "\\iflong"),
+        ("\\newif\\iflong \\setbool{long}{\\x}\\iflong %s\\fi%s", "\\iflong"),
+        ("\\newif\\iflong\\usepackage[a]{b, venue}\n\\newif\\ifa\\ifa\\else\\iflong %s\\fi%s\\fi", "\\iflong"),
         ("\\ifdraft %s\\fi%s", "\\ifdraft"),
         ("\\newif\\iflong {\\longtrue}\\iflong %s\\fi%s", "\\iflong"),
         ("\\newif\\iflong \\ifx\\a\\b\\longtrue\\fi\\iflong %s\\fi%s", "\\iflong"),
@@ -212,9 +233,10 @@ def test_what_cannot_be_printed_is_left_out(tmp_path: Path, paper: str) -> None:
     ],
 )
 def test_a_condition_that_is_not_decided_is_named(tmp_path: Path, paper: str, condition: str) -> None:
+    (tmp_path / "venue.sty").write_text("\\longtrue")
     tables, source = read(tmp_path, paper % (HIDDEN, SHOWN))
     assert [rows[1] for rows in tables.values()] == [["x", "1.5"]]
-    assert source.tables_there == 2 and f"{condition}, paper.tex:1)" in source.unread[0].why
+    assert source.tables_there == 2 and f"{condition}, paper.tex:" in source.unread[0].why
     tables, source = read(tmp_path / "styles", f"\\iftoggle{{long}}{{{HIDDEN}}}{{}}{SHOWN}")
     assert len(tables) == 2 and "\\iftoggle, paper.tex:1)" in source.not_read[0], "a style's: read, and named"
 

@@ -112,14 +112,24 @@ def test_a_spread_in_brackets_below_each_row_is_no_part_of_a_mean(tmp_path: Path
     assert len(audit_table(tmp_path, "m,A,B,C,Avg.\n" + body.replace("54.6", "56.4")).contradictions) == 1
 
 
-@pytest.mark.parametrize("rows", [2, 3])
-def test_a_group_of_rows_that_never_agrees_may_have_its_own_header(tmp_path: Path, rows: int) -> None:
+@pytest.mark.parametrize(
+    ("header", "rows", "found"),
+    [
+        ("m,D,E,F,Score\n", 2, [2, 0]),
+        ("m,D,E,F,Score\n", 3, [0, 3]),
+        ("m,D,E,F,Score\n,,,,\n", 3, [0, 3]),
+        ("", 3, [3, 0]),
+    ],
+)
+def test_a_group_of_rows_that_never_agrees_may_have_its_own_header(
+    tmp_path: Path, header: str, rows: int, found: list[int]
+) -> None:
     scores = [(61.2, 40.1, 58.7), (62.0, 41.3, 52.9), (63.4, 41.0, 59.5), (58.0, 47.0, 60.0), (70.1, 33.2, 51.5)]
     scores += [(55.2, 48.1, 39.7), (66.1, 44.3, 50.9)]
     body = "".join(f"m{n},{a},{b},{c},{(a + b + c) / 3:.1f}\n" for n, (a, b, c) in enumerate(scores))
     other = "m7,61.2,40.2,50.7,73.3\nm8,62.0,41.2,51.6,74.1\nm9,63.4,41.0,52.2,74.6\n"
-    audit = audit_table(tmp_path, "m,A,B,C,Avg.\n" + body + ",,,,\n" + "".join(other.splitlines(True)[:rows]))
-    assert [len(found) for found in (audit.contradictions, audit.likely)] == ([0, 3] if rows == 3 else [2, 0])
+    audit = audit_table(tmp_path, "m,A,B,C,Avg.\n" + body + ",,,,\n" + header + "".join(other.splitlines(True)[:rows]))
+    assert [len(audit.contradictions), len(audit.likely)] == found
 
 
 FEW = "m,A,B,Δ\na,10.2,11.1,0.9\nb,10.5,11.3,0.8\nc,10.1,10.9,0.8\nd,10.4,11.6,1.4\n"
@@ -144,3 +154,13 @@ def test_only_rows_of_one_unit_compete(tmp_path: Path) -> None:
     other = "cost,12.1s,14.2s,9.5s,8.8s,7.1s,9.9s"
     audit = audit_table(tmp_path, head + "\n".join([*rows, other]) + "\n")
     assert audit.answer == "nothing contradicts" and len(audit.rows) == 6
+
+
+CASH = "item,2019,2020,2021,2022,Total\nsales,120,130,150,160,560\ngrants,11,12,16,17,56\ninterest,2,4,3,7,16\n"
+CASH += "costs,(60),(70),(80),(90),(300)\ntax,(10),(11),(12),(14),(47)\nother,(5),(6),(7),(8),(26)\n"
+
+
+def test_a_named_row_in_brackets_is_one_of_the_relation(tmp_path: Path) -> None:
+    assert audit_table(tmp_path, CASH).answer == "nothing contradicts"
+    wrong = audit_table(tmp_path, CASH.replace("(300)", "(320)"))
+    assert [row["quantity"] for row in wrong.contradictions] == ["t, costs, Total"]

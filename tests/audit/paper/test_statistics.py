@@ -156,6 +156,24 @@ def test_what_a_shape_leaves_open(tmp_path: Path, lines: str, printed: str, mess
         assert re.fullmatch(r"recomputed \d{3}\.\d+M", format_recomputed(row))  # as the paper prints it
 
 
+@pytest.mark.parametrize(
+    ("printed", "written"), [("2,304 h", "2304.123456"), ("0.0348", "0.03481"), ("3 days", "3.123")]
+)
+def test_a_recomputed_number_has_a_digit_more_than_the_printed_one(printed: str, written: str) -> None:
+    value = float(written)
+    row = {"printed": printed, "recomputed": value, "recomputed_low": value, "recomputed_high": value}
+    digits = 5 if printed.startswith("2") else 4
+    assert format_recomputed({**row, "recomputed_kind": "value"}) == f"recomputed {value:.{digits}g}"
+
+
+def test_hours_with_their_unit_are_recomputed(tmp_path: Path) -> None:
+    hours = (
+        "m,GPUs,Hours,GPU hours\na,8,12 h,96 h\nb,16,20 h,320 h\nc,32,72 h,2304 h\nd,8,30 h,340 h\ne,64,40 h,2560 h\n"
+    )
+    assert broken(audit_table(tmp_path, hours)) == ["t, d, GPU hours"]
+    assert audit_table(tmp_path, hours.replace("340", "240")).answer == "nothing contradicts"
+
+
 def test_a_bold_number_that_is_not_the_best(tmp_path: Path) -> None:
     table = (
         "m,a ↑,b ↓,c ↑,d ↑,e ↑,f ↑\nx,**9.1**,2.0,3.0,**4.4**,1.2,5.0\ny,8.0,**1.0**,3.1,4.1,**1.9**,5.3\n"

@@ -42,9 +42,11 @@ _SETTING = (
     r"learning rate|temperature|dropout|budget|threshold|precision"
 )
 _SETTING_UNIT = re.compile(_SETTING, re.IGNORECASE)
-#: A setting, or a letter for one, with verbs alone before the numbers; or what the authors do before them.
+#: A setting, or a letter for one, with verbs alone before the numbers; or what the authors do before them. No unit is
+#: one ("latency per query"), nor is a number that the sentence is about ("the number of parameters").
 _SETTING_BEFORE = re.compile(
-    rf"\b(?:{_SETTING}|(?-i:[b-zB-HJ-Z]))(?: (?:is|are|was|were|be|been|has|\w+ed|increases|decreases|changes|grows|"
+    rf"(?<!per[ -])(?<!number of )\b(?:{_SETTING}|(?-i:[b-zB-HJ-Z]))"
+    r"(?: (?:is|are|was|were|be|been|has|\w+ed|increases|decreases|changes|grows|"
     r"grew|goes|went|rises|rose|falls|fell|drops|shrinks|shrank))* (?:from )?\W*$|"
     r"(?:^|[.;:] |\b(?:when|by|while|after|if) )(?:(?:incr|decr)eas|reduc|rais|lower|shrink|scal|grow|chang|switch|"
     r"doubl|halv|expand|extend|vary|deepen|widen|cutt|lengthen|shorten)ing (?:[\w-]+ ){0,5}from \W*$|"

@@ -77,12 +77,19 @@ def _doubt_direction(target: Line, off: Sequence[str], computed: Mapping[str, En
 
 
 def _doubt_groups(off: Sequence[str], computed: Mapping[str, Ends], lines: Lines) -> dict[str, Doubt]:
-    """Doubts of whole groups of rows that a relation does not give, while it gives rows of others: such a group may
-    have a header of its own."""
+    """Doubts of whole groups of rows that a relation does not give, while it gives rows of others: a group with a title
+    or a line of words, in it or above it, may have a header of its own."""
+    table = lines.table
+    headed = set(table.titles)
+    for row, group in zip(table.rows, table.groups, strict=True):
+        cells = [table.cells[row][column] for column in table.columns[1:]]
+        if all(cell.number is None for cell in cells) and any(re.search("[A-Za-z]", cell.text) for cell in cells):
+            headed |= {group, group + 1}
     sizes = Counter(lines.groups[key] for key in computed)
     broken = Counter(lines.groups[key] for key in off)
     reason = Doubt("none of its group of rows agrees, which may have a header of its own")
-    return {key: reason for key in off if broken[lines.groups[key]] == sizes[lines.groups[key]] >= SMALL}
+    whole = {group for group in headed if broken[group] == sizes[group] >= SMALL}
+    return {key: reason for key in off if lines.groups[key] in whole}
 
 
 def _doubt_units(

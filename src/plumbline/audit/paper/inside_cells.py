@@ -18,6 +18,7 @@ from plumbline.audit.paper.evidence import Agreement, meets, rate_agreement
 from plumbline.audit.paper.ledger import Ledger, RelationRow
 from plumbline.audit.paper.lines import Ends, Line, Lines, ends_of
 from plumbline.audit.paper.names import MEAN, is_spread, says
+from plumbline.audit.paper.paper_source import CORRECTED_HERE
 from plumbline.audit.paper.paper_table import PaperTable
 from plumbline.published.expression import Given
 from plumbline.published.interval_arithmetic import high, low
@@ -37,8 +38,6 @@ LEAST, MOST = 3, 12
 
 _SEED = re.compile(r" (?:seed|run|trial|fold|split|rep)s? #?\d+ ")
 _STARS = re.compile(r"(?<!\*)(\*{1,5})\s?:?\s?p\s?(?:-?\s?value)?\s?[<≤]\s?(0?\.\d+)", re.IGNORECASE)
-
-_CORRECTED = re.compile(r"\b(?:un)?(?:corrected|correction|adjusted|holm|bonferroni|fdr|bh|hochberg)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +139,8 @@ def _turn_round(
     lead = Counter[str]()
     for bracket, straight, turned in zip(brackets, *ways, strict=True):
         lead[bracket.line.name] += meets(bracket.ends, turned) - meets(bracket.ends, straight)
-    improved = [line.name for line in lines.lines if lead[line.name] > 1 + min(0, line.direction)]
+    # Where more is better, a loss that is printed as a gain stays one, however many there are.
+    improved = [line.name for line in lines.lines if line.direction <= 0 and lead[line.name] > 1 + line.direction]
     return ways, improved, lead
 
 
@@ -167,7 +167,8 @@ def _hold_changes(
     for n, bracket in enumerate(brackets):
         line, key, doubt = bracket.line, bracket.key, doubts.get(n, "")
         place = ", ".join((lines.table.name, *lines.name_place(line.name, key)))
-        if doubt and kinds[doubt == _OTHER_WAY] > 1:  # several have it on purpose
+        several = kinds[doubt == _OTHER_WAY] > 1
+        if doubt and several and (unsigned or doubt != _OTHER_WAY):  # on purpose; a sign is not turned on purpose
             ledger.dropped.append(f"{place}: {sentence}: not here: {doubt}")
             continue
         number, of = line.numbers[key], line.numbers[_find_base(bracket, base, lines)]
@@ -348,14 +349,18 @@ def _check_stars(lines: Lines, ledger: Ledger) -> None:
         computed = {key: ends_of_formula(formula) for key, formula in formulas.items()}
         off = [key for key in stars if not computed[key][0] <= stars[key] <= computed[key][2]]
         sentence = f"stars of {line.name} are those of the caption"
-        if 3 * len(off) > len(stars):
-            text = f"{len(stars) - len(off)} of {len(stars)} agree, too few to tell"
+        fewer = all(stars[key] < computed[key][0] for key in off)
+        few = 3 * len(off) > len(stars)
+        text = f"{len(stars) - len(off)} of {len(stars)} agree, too few to tell"
+        if few and (fewer or 2 * len(off) > len(stars)):
             ledger.dropped.append(f"{lines.table.name}: {sentence}: {text}")
             continue
         doubt = ""
-        if _CORRECTED.search(caption):
+        if CORRECTED_HERE.search(caption):
             doubt = "the caption says that p are corrected, and does not say which are printed"
-        elif len(off) > 1 and all(stars[key] < computed[key][0] for key in off):
+        elif few:
+            doubt = text
+        elif len(off) > 1 and fewer:
             doubt = "all have fewer stars, as corrected p have"
         rows = []
         for key, number in line.numbers.items():

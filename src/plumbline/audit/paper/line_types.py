@@ -40,10 +40,11 @@ SCALED_UNITS = re.compile("[KMGT]i?B|[mnµμu]?s|sec|min|h|hours?|hrs?|days?")
 
 @dataclass(frozen=True, slots=True)
 class LineType:
-    """The type of a line, and what shows it."""
+    """The type of a line, and what shows it; `bracketed`: that is only that its numbers stand in brackets."""
 
     type: str
     evidence: str
+    bracketed: bool = False
 
 
 def find_type(name: str, cells: Sequence[PrintedCell], is_small: Callable[[], bool]) -> LineType:
@@ -66,7 +67,7 @@ def find_type(name: str, cells: Sequence[PrintedCell], is_small: Callable[[], bo
                 type_ = CHANGE
             return LineType(type_, named if answer else f"{named} and the size of its numbers")
     if len(cells) > 1 and all(cell.text.startswith("(") for cell in cells):
-        return LineType(UNCERTAINTY, "each of its numbers stands in brackets")
+        return LineType(UNCERTAINTY, "each of its numbers stands in brackets", bracketed=True)
     if len(cells) > 1 and all(cell.signed for cell in cells) and any("+" in cell.text for cell in cells):
         return LineType(CHANGE if cells[0].unit == "%" else DIFFERENCE, "each of its numbers has a sign")
     if says(name, "rank|ranking") and all(number.isdigit() for number in numbers):

@@ -5,6 +5,7 @@ Relations are looked for with these; what is found is then computed again with t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
@@ -146,9 +147,13 @@ class Lines:
         return tuple(
             key
             for key in self.keys
-            if not (self.types[key].type == UNCERTAINTY or self._is_date(key))
-            and not (self.along == "row" and says(key, NONLINEAR))
+            if not (self._is_spread(key) or self._is_date(key)) and not (self.along == "row" and says(key, NONLINEAR))
         )
+
+    def _is_spread(self, key: str) -> bool:
+        """Whether a key is of spreads; in brackets alone, a row with a name of its own (not "Foo#2") may be costs."""
+        named = not re.search(r"#\d+$", key)
+        return self.types[key].type == UNCERTAINTY and not (self.types[key].bracketed and named)
 
     def _is_date(self, key: str) -> bool:
         """Whether a key is of dates; DATE with decimals is a kind of named entities, whose scores they are."""

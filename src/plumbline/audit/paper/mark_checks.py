@@ -294,6 +294,7 @@ def _check(mark: str, marked: Sequence[_Marked], lines: Lines, ledger: Ledger, c
     rows = []
     measures = _group_by_measure(marked)
     ever_marked = {key for line in lines.lines for key, cell in line.cells.items() if cell.bold or cell.underlined}
+    better = Counter(key for item in marked for key in _list_better(item, mark) if key not in ever_marked)
     for count, item in enumerate(marked):
         alike = [other for other in measures[item.measure] if other is not item]
         near = [other for other in marked if other is not item and other.is_near(item)]
@@ -316,12 +317,19 @@ def _check(mark: str, marked: Sequence[_Marked], lines: Lines, ledger: Ledger, c
         formula = _rank(number, others, -1 if item.near_zero else item.direction)
         among = replace(item, keys=tuple(key for key in item.keys if key in ever_marked))
         reachable = _is_right(among, mark) and not _is_right(item, mark)
-        doubt = "what is better stands where nothing is ever marked" if reachable else ""
+        apart = any(better[key] > 1 or says(key, f"{_BOUNDS}|full") for key in _list_better(item, mark) if better[key])
+        doubt = "what is better stands where nothing is ever marked" if reachable and apart else ""
         rows.append(
             RelationRow(f"{item.line.name}.{count}", label, printed, formula, item.stated, doubt, number.cells[0])
         )
     along = f"{lines.along} or group" if len({item.line.name for item in marked}) < len(marked) else lines.along
     ledger.hold(table, mark, f"{mark} numbers are the {rank_name} of their {along}", rows, "are", chance)
+
+
+def _list_better(item: _Marked, mark: str) -> list[str]:
+    """What is better than all that is marked so."""
+    best = max(map(item.score, item.bold if mark == "bold" else item.underlined))
+    return [key for key in item.keys if item.score(key) > best]
 
 
 def _rank(number: PrintedNumber, others: Sequence[PrintedNumber], direction: int) -> Given:
@@ -335,28 +343,38 @@ def _check_ranks(lines: Lines, ledger: Ledger) -> None:
         if not all(number.text.isdigit() for number in target.numbers.values()):
             continue
         best: tuple[int, Line, int, list[str]] | None = None
-        alike = 0
+        refuted: list[list[str]] = []  # by each column that gives as many ranks as the best one
         for line in lines.lines:
             keys = [key for key in target.numbers if key in line.ends]
             if line is target or len(keys) < 5 or len(keys) < len(line.ends):
                 continue
             for direction in (1, -1):
                 values = {key: direction * line.ends[key][1] for key in keys}
-                agree = sum(
-                    1 + sum(other > values[key] for other in values.values()) == int(target.numbers[key].text)
+                off = [
+                    key
                     for key in keys
-                )
-                alike = 1 if best is None or agree > best[0] else alike + (agree == best[0])
+                    if 1 + sum(other > values[key] for other in values.values()) != int(target.numbers[key].text)
+                ]
+                agree = len(keys) - len(off)
                 if best is None or agree > best[0]:
-                    best = (agree, line, direction, keys)
+                    best, refuted = (agree, line, direction, keys), []
+                if agree == best[0]:
+                    refuted.append(off)
         if best is None or best[0] < 0.7 * len(best[3]):
             continue
         agree, line, direction, keys = best
         ranks = {key: int(target.numbers[key].text) for key in keys}
         values = {key: direction * line.ends[key][1] for key in keys}
         table = lines.table.name
-        # The name may say whose rank it is, "Human rank"; and one that several columns give as well is of none of them.
-        stated = alike == 1 and set(target.words.split()) <= {"rank", "ranking", "by", "of", *line.words.split()}
+        # The name may say whose rank it is, "Human rank"; and where columns that give it as well refute other ranks, it
+        # is of none of them.
+        stated = all(off == refuted[0] for off in refuted) and set(target.words.split()) <= {
+            "rank",
+            "ranking",
+            "by",
+            "of",
+            *line.words.split(),
+        }
         stated = stated and target.says("rank|ranking")
         rows = []
         for key in keys:

@@ -24,6 +24,13 @@ CORRECTED = re.compile(
     r"p[- ]?values? (?:are|were) (?:corrected|adjusted))",
     re.IGNORECASE,
 )
+#: That p are corrected, said next to them; "adjusted" alone is also said of R².
+_OF_TESTS = r"(?:p|significan\w+|stars?|levels?|tests?|comparisons)"
+CORRECTED_HERE = re.compile(
+    r"\b(?:un)?correct(?:ed|ions?)\b|\b(?:Holm|Bonferroni|FDR|BH|Hochberg)\b|"
+    rf"\b{_OF_TESTS}\b[^.,;:]{{0,40}}\b(?:un)?adjusted\b|\b(?:un)?adjusted\b[^.,;:]{{0,40}}\b{_OF_TESTS}\b",
+    re.IGNORECASE,
+)
 
 
 class TableSource(Struct, kw_only=True):  # unknown fields are passed over: earlier versions wrote `colours`

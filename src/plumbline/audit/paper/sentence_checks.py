@@ -7,7 +7,7 @@ number in it equals another one. A number that only another reading of its words
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from plumbline.audit.paper.change_words import ChangeWords, read_words
@@ -16,7 +16,7 @@ from plumbline.audit.paper.evidence import meets
 from plumbline.audit.paper.inside_cells import ends_of_formula
 from plumbline.audit.paper.ledger import Ledger, RelationRow
 from plumbline.audit.paper.lines import Ends, ends_of
-from plumbline.audit.paper.paper_source import CORRECTED, ONE_SIDED, Passage
+from plumbline.audit.paper.paper_source import CORRECTED, CORRECTED_HERE, ONE_SIDED, Passage
 from plumbline.audit.paper.printed_cell import apply_unit
 from plumbline.published.expression import Expression, Given
 from plumbline.published.printed_number import PrintedNumber, exact
@@ -30,8 +30,8 @@ NEAR = 0.5
 #: Share of a p below which it is off by little.
 SLIGHT = 0.05
 
-#: How many times as large a p is that may be corrected for so many tests though nothing says so; ten is as often a slip
-#: of the point.
+#: How many times as large several p are that may be corrected for so many tests though nothing says so; ten is as often
+#: a slip of the point.
 TIMES = range(2, 10)
 
 #: What a number may be: its formula; and, of all but what its words say, why it may.
@@ -93,7 +93,7 @@ def split_sentences(passages: list[Passage]) -> list[Sentence]:
     sentences = []
     one_sided, corrected = (any(words.search(each.text) for each in passages) for words in (ONE_SIDED, CORRECTED))
     for passage in passages:
-        adjusted = corrected or re.search(r"\b(?:corrected|corrections?|adjusted)\b", passage.text) is not None
+        adjusted = corrected or CORRECTED_HERE.search(passage.text) is not None
         for text in re.split(r"(?<=[a-z0-9%)][.!?])\s+(?=[A-Z(])", passage.text.translate(_LOOKS)):
             if any(map(str.isdigit, text)) and len(text) <= LONGEST:
                 sentences.append(Sentence(text, passage.where, one_sided, adjusted))
@@ -103,8 +103,9 @@ def split_sentences(passages: list[Passage]) -> list[Sentence]:
 def check_sentences(sentences: list[Sentence], ledger: Ledger) -> int:
     """Check each sentence by itself; returns how many have something to check."""
     count = 0
+    times = _find_times(sentences)
     for sentence in sentences:
-        rows = [*_list_changes(sentence), *_list_tests(sentence)]
+        rows = [*_list_changes(sentence), *_list_tests(sentence, times)]
         count += bool(rows)
         for description, row in rows:
             ledger.hold("text", row.key, description, [row], "hold")
@@ -199,19 +200,39 @@ def _choose(readings: Sequence[Reading], printed: Ends) -> tuple[Given, str, flo
     return (plain[0] if reason else min(plain, key=lambda pair: distance(pair[1][1])))[0], reason, nearest
 
 
-def _list_tests(sentence: Sentence) -> Iterator[tuple[str, RelationRow]]:
-    """The tests that a sentence reports with statistic, degrees of freedom and p."""
+def _read_tests(sentence: Sentence) -> Iterator[tuple[re.Match[str], PrintedNumber, list[Reading]]]:
+    """The tests that a sentence reports with statistic, degrees of freedom and p: its p, and what it may be."""
     for match in _TEST.finditer(sentence.text):
         value = make_number(match["value"], "", sentence)
         readings = list(_list_p(match, value, "" if sentence.one_sided else "a one-sided test gives it"))
-        if not readings:
-            continue
-        text = re.sub(r"\s?[x×·]\s?10\^?\{?(-?\d+)\}?", r"e\1", match["p"])
-        printed, sign = make_number(text, "", sentence), match["sign"]
+        if readings:
+            text = re.sub(r"\s?[x×·]\s?10\^?\{?(-?\d+)\}?", r"e\1", match["p"])
+            yield match, make_number(text, "", sentence), readings
+
+
+def _find_times(sentences: list[Sentence]) -> frozenset[int]:
+    """How many times as large as its test gives it each p is that is larger; none where only one is."""
+    times = []
+    for sentence in sentences:
+        for match, printed, readings in _read_tests(sentence):
+            low, middle, high = ends_of_formula(_choose(readings, ends_of(printed))[0])
+            if match["sign"] == "=" and ends_of(printed)[0] > high:
+                # Of a wide p some multiple is any number.
+                fits = (many for many in TIMES if many * (high - low) < middle / 2)
+                times.append(
+                    {many for many in fits if meets(ends_of(printed), (many * low, many * middle, many * high))}
+                )
+    return frozenset(set.intersection(*times) if len(times) > 1 else ())
+
+
+def _list_tests(sentence: Sentence, times: Collection[int]) -> Iterator[tuple[str, RelationRow]]:
+    """Check each test that a sentence reports; `times`: for how many tests the paper's p may be corrected."""
+    for match, printed, readings in _read_tests(sentence):
+        sign = match["sign"]
         label = f"text, {sentence.where}: {match.group()!r}"
         if sign == "=":
             chosen, doubt, nearest = _choose(readings, ends_of(printed))
-            doubt = doubt or _doubt_p(printed, ends_of_formula(chosen), sentence)
+            doubt = doubt or _doubt_p(printed, ends_of_formula(chosen), sentence, times)
             if not doubt and abs(nearest - printed.value) < SLIGHT * printed.value:
                 doubt = "it is off by little, as where more was rounded"
             row = RelationRow(sentence.where, label, printed, chosen, doubt=doubt)
@@ -230,15 +251,11 @@ def _read_df(text: str) -> PrintedNumber:
     return PrintedNumber(text=text, exact="." not in text)
 
 
-def _doubt_p(printed: PrintedNumber, ends: Ends, sentence: Sentence) -> str:
+def _doubt_p(printed: PrintedNumber, ends: Ends, sentence: Sentence, times: Collection[int]) -> str:
     """Why a p may be larger than its test gives: corrected for several, it is so many times as large, or one."""
-    low, middle, high = ends
-    if ends_of(printed)[0] <= high:
+    if ends_of(printed)[0] <= ends[2]:
         return ""
-    # Of a wide p some multiple is any number.
-    times = [many for many in TIMES if many * (high - low) < middle / 2]
-    is_multiple = any(meets(ends_of(printed), (many * low, many * middle, many * high)) for many in times)
-    return _MAY_BE_CORRECTED if sentence.corrected or printed.value >= 1 or is_multiple else ""
+    return _MAY_BE_CORRECTED if sentence.corrected or printed.value >= 1 or times else ""
 
 
 def _list_p(match: re.Match[str], value: PrintedNumber, one_sided: str) -> Iterator[Reading]:

@@ -26,9 +26,16 @@ ONLY_A_PDF = (
 _ARCHIVES = (b"\x1f\x8b", b"PK\x03\x04", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd", b"7z\xbc\xaf")
 
 _INPUT = re.compile(
-    r"\\(?:(?:sub)?(?:import|inputfrom|includefrom)\*?\s*\{(?P<folder>[^{}]*)\}|(?:input|include|subfile|subfileinclude))"
+    r"\\(?:(?:sub)?(?:import|inputfrom|includefrom)\*?\s*\{(?P<folder>[^{}]*)\}|(?:input|include|subfile|subfileinclude|InputIfFileExists))"
     r"\s*\{(?P<name>[^{}]*)\}|\\(?:input|include)\s+(?P<bare>[^\s{}\\]+)"
 )
+_PACKAGE = re.compile(
+    r"\\(?:usepackage|RequirePackage|documentclass|LoadClass)\s*(?:\[[^\[\]]*\])?\s*\{(?P<names>[^{}]*)\}"
+)
+#: How a package sets a switch of \\newif; most bytes and switches of one that are looked at.
+_SETS, PACKAGE, SWITCHES = re.compile(r"\\([A-Za-z@]+?)(?:true|false)(?![A-Za-z@])"), 500_000, 200
+#: What leaves a switch undecided, or all of them: what is not read may set them.
+UNDECIDED = "\\setboolean{%s}{}"
 _COMMENT = re.compile(r"(?<!\\)(?:\\\\)*%")
 #: Environments whose content is not text of the paper.
 _SKIPPED = ("comment", "verbatim", "lstlisting", "minted", "filecontents", "filecontents*")
@@ -146,9 +153,20 @@ def _keep_line(text: str, line: SourceLine, path: Path, root: Path, source: Sour
         target, why = _find_input(name, root, (*above, path))
         if target is None:
             source.not_read.append(f"{line.where}: \\input of {name!r}: {why}")
+            if not any("\\begin{document}" in there.text for there in source.lines):  # text seldom sets a switch
+                source.lines.append(SourceLine(line.file, line.number, UNDECIDED % ""))
         else:
             _read(target, root, source, (*above, path))
     source.lines.append(SourceLine(line.file, line.number, text[end:]))
+    names = [name.strip() for match in _PACKAGE.finditer(text) for name in match["names"].split(",")]
+    source.inputs += len(names)
+    for name, ending in product(names if source.inputs < INPUTS else (), (".sty", ".cls")):
+        target, _ = _find_input(name + ending, root, (*above, path))
+        if target is not None:
+            with target.open("rb") as handle:
+                switches = sorted(set(_SETS.findall(_decode(handle.read(PACKAGE)))))[:SWITCHES]
+            undecided = "".join(UNDECIDED % switch for switch in switches)
+            source.lines.append(SourceLine(line.file, line.number, undecided))
 
 
 def _find_input(name: str, root: Path, above: tuple[Path, ...]) -> tuple[Path | None, str]:

@@ -86,6 +86,16 @@ def find_columns(text: str, types: Mapping[str, str]) -> Columns:
 
 def _sign_columns(text: str) -> str:
     """A format with a letter for each column, and before it signs for what it says of that column."""
+    printed = _PRINTS.search(text) is not None
+
+    def sign(match: re.Match[str]) -> str:
+        if match[1] == ">":
+            return "∅" * (not printed and _HIDES.search(match[2]) is not None)
+        between = re.sub(r"[\s${}]", "", match[2])
+        return "±" if "\\pm" in between or "±" in between else "•" * (between in (".", "\\cdot"))
+
+    # Before *{3}{..} is repeated, which is found only if what it repeats has no braces within braces.
+    text = re.sub(r"([@!<>])\s*\{((?:[^{}]|\{[^{}]*\})*)\}", sign, text)
     for _ in range(20):
         # *{3}{S[..]} is SSS; bounded, for three may be a large number
         text, changed = re.subn(
@@ -96,15 +106,6 @@ def _sign_columns(text: str) -> str:
         )
         if not changed:
             break
-    printed = _PRINTS.search(text) is not None
-
-    def sign(match: re.Match[str]) -> str:
-        if match[1] == ">":
-            return "∅" * (not printed and _HIDES.search(match[2]) is not None)
-        between = re.sub(r"[\s${}]", "", match[2])
-        return "±" if "\\pm" in between or "±" in between else "•" * (between in (".", ",", "\\cdot"))
-
-    text = re.sub(r"([@!<>])\s*\{((?:[^{}]|\{[^{}]*\})*)\}", sign, text)
     return re.sub(r"\{[^{}]*\}", "", re.sub(r"\{[^{}]*\}", "", re.sub(r"\[[^\[\]]*\]", "", text)))
 
 

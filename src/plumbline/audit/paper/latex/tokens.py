@@ -135,7 +135,7 @@ def _expand_macros(tokens: list[Token], source: Source) -> list[Token]:
     # Each entry: tokens that are still to be read, the place in them, and how deep they came from macros.
     stack: Stack = [[tokens, 0]]
     work = 0
-    branches = Branches()
+    branches = Branches(macros)
 
     def character(token: Token) -> str | None:
         """The sign that a token, or the macro it calls, is."""
@@ -194,6 +194,7 @@ def _expand_macros(tokens: list[Token], source: Source) -> list[Token]:
         elif not branches.follow(stack, out, character):
             out.append(token)
             stack[-1][1] = place + 1
+    source.not_read += [f"{source.lines[line].where}: {note}" for line, note in branches.notes]
     return out
 
 
