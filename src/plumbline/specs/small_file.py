@@ -90,9 +90,11 @@ class Measure(ClosedStruct, frozen=True, kw_only=True):
         if self.column == CAPPED_LOSS and (self.frame != "runs" or self.less is not None):
             raise Fault("is of the frame `runs`, and nothing is subtracted from it; change that", "column")
         for key in ("column", "less"):
-            name, known = getattr(self, key), NUMBERS.get(self.frame)
-            if known and name not in (None, *known) and (key, name) != ("column", CAPPED_LOSS):
-                raise Fault(f"{name!r} is no number of {self.frame}{nearest(name, known)} (there are {[*known]})", key)
+            name, numbers = getattr(self, key), NUMBERS.get(self.frame)
+            if numbers and name not in (None, *numbers) and (key, name) != ("column", CAPPED_LOSS):
+                raise Fault(
+                    f"{name!r} is no number of {self.frame}{nearest(name, numbers)} (there are {[*numbers]})", key
+                )
         if self.over_rates == "sensitivity" and self.column != CAPPED_LOSS:
             raise Fault(f"a mean over rates has to say what a diverged run counts as; write {CAPPED_LOSS}", "column")
         if (self.over_rates == "largest_trained") != (self.trained_within is not None):

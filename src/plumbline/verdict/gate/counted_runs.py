@@ -135,12 +135,17 @@ def _choose_label(runs: Sequence[LoggedRun], step: int | None, examined: Examine
     ]
     if not sets or len(set.union(*sets)) == 1:
         return None
+    shared = _share_labels(sets, examined, "the runs print different metrics at the claimed step")
+    return min(shared, default=None)
+
+
+def _share_labels(sets: Sequence[set[str]], examined: ExaminedRecord, fault: str) -> set[str]:
+    """The labels that all have; without one the metric is blamed, with the labels after the `fault`."""
     shared = set.intersection(*sets)
     if not shared:
         names = join_with_and([quote(each or "no label") for each in sorted(set.union(*sets))[:4]])
-        examined.blame("metric", f"the runs print different metrics at the claimed step: {names}")
-        return None
-    return "" if "" in shared else min(shared)
+        examined.blame("metric", f"{fault}: {names}")
+    return shared
 
 
 def _set_values(examined: ExaminedRecord, runs: Sequence[LoggedRun], step: int | None, label: str | None) -> None:
@@ -294,10 +299,9 @@ def _choose_common_label(matched: dict[str, Hits], differing: Sequence[str], exa
     labels = [{evaluation.label for _, evaluation in hits} for seed, hits in matched.items() if seed not in differing]
     if not labels:
         return None
-    shared = set.intersection(*labels)
+    fault = "the printed values of the seeds are of different lines of their logs"
+    shared = _share_labels(labels, examined, fault)
     if not shared:
-        names = join_with_and([quote(each or "no label") for each in sorted(set.union(*labels))[:4]])
-        examined.blame("metric", f"the printed values of the seeds are of different lines of their logs: {names}")
         return None
     # The most exact of them.
     first = next(iter(matched.values()))

@@ -41,9 +41,9 @@ def _examine_stop_without_plan(examined: ExaminedRecord, rules: Rules) -> None:
     steps = {each.step for _, each in chosen}
     before = [run for run, each in chosen if each.step is not None and each.step < run.last_step]
     early = [run for run, each in chosen if not run.is_last(each)] or (before if len(steps) > 1 else [])
-    known = {each.step for _, each in chosen if each.step}
+    stated_steps = {each.step for _, each in chosen if each.step}
     places = {_find_place(run, each) for run, each in chosen}
-    if early and not known and len(places) == 1 and (place := max(places))[1]:
+    if early and not stated_steps and len(places) == 1 and (place := max(places))[1]:
         number, examined.looks = place
         examined.stop = (
             f"line {number} of the {examined.looks} of its kind, which state no step, in every run: one of "
@@ -53,15 +53,15 @@ def _examine_stop_without_plan(examined: ExaminedRecord, rules: Rules) -> None:
         where = "the last line of its kind" if before else "by the runs' end"
         ends = {each.step or run.last_step for run, each in chosen} - {0}
         examined.stop = f"{where}, {_format_span(ends)}" if ends else "no step is claimed"
-    elif len(steps) > 1 or not known:
-        where = f"steps of their own, {_format_span(known)}" if known else "no step that a line states"
+    elif len(steps) > 1 or not stated_steps:
+        where = f"steps of their own, {_format_span(stated_steps)}" if stated_steps else "no step that a line states"
         examined.stop = (
             f"{len(early)} of {format_count(len(chosen), 'value')} stand before the end of the run, at {where}: state "
             "the values of the runs' ends, or, where the rules allow it, of one step"
         )
         examined.blame(STOP, examined.stop)
     else:
-        (step,) = known
+        (step,) = stated_steps
         labels = {each.label for _, each in chosen}
         common = set.intersection(
             *({each.step or 0 for each in run.evaluations if each.label in labels} - {0} for run, _ in chosen)

@@ -294,7 +294,7 @@ def describe_other_row(result: Result, others: Collection[Result], called: str) 
             theirs[key] = min(texts)
     of_one_step = [last.other_rows for last in (result.last, *(other.last for other in others))]
     alike = any(result.last.row[key] == theirs[key] for key in theirs if any(key in rows for rows in of_one_step))
-    told = None
+    remark = None
     for key, their in theirs.items():
         text = result.last.row[key]
         if their in ("", text) or (alike and (text in _FLAGS or text.isdigit())):
@@ -304,8 +304,8 @@ def describe_other_row(result: Result, others: Collection[Result], called: str) 
         if their in of_one_step[0].get(key, ()) or any(text in rows.get(key, ()) for rows in of_one_step[1:]):
             return f"{sentence}: it is another measure (file and pattern under [metric] name the kind of rows)", True
         if key and _DATA.match(text) and _DATA.match(their):
-            told = told or (sentence, False)
-    return told
+            remark = remark or (sentence, False)
+    return remark
 
 
 def _list_texts(row: dict[str, Any], metric_key: str) -> Iterator[tuple[str, str]]:

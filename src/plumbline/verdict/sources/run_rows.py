@@ -64,9 +64,9 @@ def read_table(
     printed = read_summaries(rows, columns, metric, column, chosen, spread_options or PrintedSpread(), unit=bool(unit))
     read = {columns.method, columns.seed, columns.step, column, METRIC}
     if printed is not None:
-        told = list_other_evaluations({(row.cells[columns.method], ""): row for row in chosen}, {*rows.columns} - read)
+        counted = {(row.cells[columns.method], ""): row for row in chosen}
         notes = [*printed.notes, *unit_notes, *_note_left_out(metric, printed.without)]
-        return replace(printed, notes=tuple(notes), told=tuple(told))
+        return replace(printed, notes=tuple(notes), told=tuple(list_other_evaluations(counted, {*rows.columns} - read)))
     statuses = RunStatuses(rows, columns)
     step_notes = check_no_steps(rows, columns, chosen, without={*read, *statuses.columns})
     runs, notes = _group_by_run(rows, columns, statuses, column, chosen)

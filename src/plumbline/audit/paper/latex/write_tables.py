@@ -99,10 +99,10 @@ def _find_stale(path: Path, folder: Path, texts: dict[str, str]) -> list[Path]:
     stale = []
     for there in sorted(folder.glob("*.csv")):
         name, text = there.stem, there.read_text(encoding="utf-8", errors="replace") if there.is_file() else ""
-        kept = former.tables.get(name)
-        if not there.is_file() or text == texts.get(name) or (kept is None and name not in texts):
+        former_table = former.tables.get(name)
+        if not there.is_file() or text == texts.get(name) or (former_table is None and name not in texts):
             continue
-        if former.paper != path.name or kept is None or kept.sha256 != sha256_text(text):
+        if former.paper != path.name or former_table is None or former_table.sha256 != sha256_text(text):
             differs = f"is there already and reads otherwise than {path}" if name in texts else f"is no table of {path}"
             raise UsageError(
                 f"{there}: {differs}, and another hand or paper wrote it; leave --from out to audit it as it is, move "
