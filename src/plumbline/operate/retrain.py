@@ -89,12 +89,14 @@ def read_trained(run: RecordedRun, project: Project) -> RecordedRun | None:
         trained = RecordedRun.read(_find_folder(run, project) / "out")
     except PlumblineError:
         return None
-    same = all(trained.manifest[name] == run.manifest[name] for name in ("data_fingerprint", "validation_fingerprint"))
-    return trained if same else None
+    same_data = all(
+        trained.manifest[name] == run.manifest[name] for name in ("data_fingerprint", "validation_fingerprint")
+    )
+    return trained if same_data else None
 
 
 def _find_folder(run: RecordedRun, project: Project) -> Path:
-    return Path(project.paths.retrained(run.manifest["run_id"], provenance.code_sha256()))
+    return Path(project.paths.retraining(run.manifest["run_id"], provenance.code_sha256()))
 
 
 def train(run: RecordedRun, project: Project, stop: StopRequest) -> RecordedRun | None:
@@ -138,15 +140,17 @@ def train(run: RecordedRun, project: Project, stop: StopRequest) -> RecordedRun 
 
 def describe_plan(runs: Sequence[RecordedRun], project: Project) -> str:
     """Write how long the training of some runs takes here by the plan's estimate, and how long the record's took."""
-    left = [run.manifest for run in runs if read_trained(run, project) is None]
-    if not left:
+    manifests = [run.manifest for run in runs if read_trained(run, project) is None]
+    if not manifests:
         return "nothing is to be trained: this code has trained them before"
     prices = estimator(project)
-    planned = [prices.pretrain_seconds(Run(spec=RunSpec.from_dict(manifest["spec"]), groups=())) for manifest in left]
-    took = sum(manifest.get("wall_seconds") or math.nan for manifest in left)
-    before = "" if math.isnan(took) else f"; the record's own took {format_duration(took)}"
-    about = f"about {format_duration(sum(planned))} of training on {prices.machine.label} by the plan"
-    return ". ".join(filter(None, [about + before, describe_load()]))
+    planned = [
+        prices.pretrain_seconds(Run(spec=RunSpec.from_dict(manifest["spec"]), groups=())) for manifest in manifests
+    ]
+    took = sum(manifest.get("wall_seconds") or math.nan for manifest in manifests)
+    record_time = "" if math.isnan(took) else f"; the record's own took {format_duration(took)}"
+    estimate = f"about {format_duration(sum(planned))} of training on {prices.machine.label} by the plan"
+    return ". ".join(filter(None, [estimate + record_time, describe_load()]))
 
 
 def retrain_runs(
@@ -177,17 +181,17 @@ def retrain_runs(
     say = partial(print, file=sys.stderr if as_json else sys.stdout, flush=True)
     project = load(change_config(load_config() | {"preset": preset}, changes))
     refusals = {run.key: explain_refusal(run, project) for run in runs}
-    able = [run for run in runs if not refusals[run.key]]
+    comparable_runs = [run for run in runs if not refusals[run.key]]
     seed = random.SystemRandom().randrange(10**6) if seed is None else seed
-    drawn = draw_runs(able, count, seed)
-    say(f"{record}: {len(drawn)} of {len(runs)} runs, drawn with --seed {seed}, which continues this after a stop")
+    drawn_runs = draw_runs(comparable_runs, count, seed)
+    say(f"{record}: {len(drawn_runs)} of {len(runs)} runs, drawn with --seed {seed}, which continues this after a stop")
     for why, keys in _group_refusals(refusals).items():
         say(visible(f"not compared: {keys[0]}{f' and {len(keys) - 1} more' if len(keys) > 1 else ''}: {why}"))
     results: list[RetrainedRun] = []
     code, faults = 0, dict[str, str]()
-    if drawn:
-        say(describe_plan(drawn, project))
-    for number, run in enumerate(drawn, 1):
+    if drawn_runs:
+        say(describe_plan(drawn_runs, project))
+    for number, run in enumerate(drawn_runs, 1):
         try:
             trained = read_trained(run, project) or train(run, project, stop)
         except PlumblineError as error:
@@ -196,10 +200,10 @@ def retrain_runs(
             continue
         if trained is None:
             code = EXIT_RUN_AGAIN
-            say(f"asked to stop after {number - 1} of {len(drawn)}; the same command with --seed {seed} continues")
+            say(f"asked to stop after {number - 1} of {len(drawn_runs)}; the same command with --seed {seed} continues")
             break
         results.append(compare(run, trained))
-        say(visible(f"{results[-1].status} ({number} of {len(drawn)}) {run.key}: {results[-1].why}"))
+        say(visible(f"{results[-1].status} ({number} of {len(drawn_runs)}) {run.key}: {results[-1].why}"))
     counted = Counter(result.status for result in results)
     code = code or _choose_exit_code(counted, faults)
     say(

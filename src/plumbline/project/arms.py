@@ -64,8 +64,12 @@ class ArmsOfStudy(ABC):
     @cached_property
     def study(self) -> Study:
         """The study, or that of the user's own file."""
-        own = self.project.mine
-        return own.study if own and own.name == self.settings["study"] else self.project.study(self.settings["study"])
+        own_file = self.project.mine
+        return (
+            own_file.study
+            if own_file and own_file.name == self.settings["study"]
+            else self.project.study(self.settings["study"])
+        )
 
     @cached_property
     def _runs(self) -> dict[str, Run]:
@@ -125,8 +129,8 @@ class ArmsOfStudy(ABC):
         return self._reseed(self._runs[arm].spec, seed)
 
     def _reseed(self, spec: RunSpec, seed: int) -> RunSpec:
-        both = {"data_seed": seed} if self.settings.get("vary") == BOTH else {}
-        return structs.replace(spec, init_seed=seed, **both)
+        other_seeds = {"data_seed": seed} if self.settings.get("vary") == BOTH else {}
+        return structs.replace(spec, init_seed=seed, **other_seeds)
 
     def folder(self, arm: str, seed: int) -> Path:
         """The folder of a run's outputs."""
@@ -185,15 +189,15 @@ class ArmsOfStudy(ABC):
         run_files.require_manifest(folder / "manifest.json", manifest)
         run_files.require(folder, manifest, "outcome.json")
         value = outcome.get("validation_loss")
-        whole = outcome["outcome"] == "completed" and value is not None
+        has_value = outcome["outcome"] == "completed" and value is not None
         return ArmRun(
             arm=arm,
             seed=seed,
-            value=float(value) if whole else None,
-            outcome=FINISHED if whole else DIVERGED,
+            value=float(value) if has_value else None,
+            outcome=FINISHED if has_value else DIVERGED,
             seconds=manifest.get("wall_seconds"),
             run_id=run_id,
-            why="" if whole else str(outcome.get("reason") or ""),
+            why="" if has_value else str(outcome.get("reason") or ""),
             fingerprint=_fingerprint(manifest),
         )
 

@@ -89,12 +89,12 @@ class BundleProducts:
         """A study's targets that are packed: its usual ones, and those made on request that are there."""
         loaded = self.configuration.studies[study]
         folder = self.configuration.root / self.paths.results / study
-        there = {
+        requested_targets = {
             name: entry
             for name, entry in loaded.definition["targets"].items()
             if entry.get("on_request") and (folder / f"{name}.{ENDINGS[entry['kind']]}").is_file()
         }
-        return loaded.usual_targets | there
+        return loaded.usual_targets | requested_targets
 
     def inputs(self) -> list[str]:
         """List the files that Snakemake has to make before the archive is packed: the first file of each product."""
@@ -133,12 +133,12 @@ class BundleProducts:
 
     def _list_timings(self) -> set[str]:
         """What jobs took: those of the requested studies, and those of corpora, which belong to no study."""
-        others = set(known_studies(self.configuration.root)) - set(self.configuration.studies)
+        other_studies = set(known_studies(self.configuration.root)) - set(self.configuration.studies)
         files = (self.configuration.root / self.paths.work / "benchmarks").rglob("*.jsonl")
         return {
             self._make_relative(path)
             for path in files
-            if path.name.partition(".")[0] not in others and path.parent.name not in OTHER_TIMINGS
+            if path.name.partition(".")[0] not in other_studies and path.parent.name not in OTHER_TIMINGS
         }
 
     def _make_relative(self, path: Path) -> str:

@@ -132,10 +132,10 @@ def profile_words(path: Path, key: str = "config") -> list[str]:
     return [arguments] if isinstance(arguments, str) else [str(word) for word in arguments]
 
 
-def _read_option(argv: Sequence[str], option: str, *others: str) -> list[list[str]]:
-    """The words of each time that an option stands on a command line; `others`: its other spellings."""
+def _read_option(argv: Sequence[str], option: str, *spellings: str) -> list[list[str]]:
+    """The words of each time that an option stands on a command line; `spellings`: its other spellings."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
-    parser.add_argument(f"--{option}", *others, nargs="*", action="append", default=[], dest="given")
+    parser.add_argument(f"--{option}", *spellings, nargs="*", action="append", default=[], dest="given")
     uses: list[list[str]] = parser.parse_known_args(list(argv))[0].given
     return uses
 
@@ -151,18 +151,18 @@ def parse_words(arguments: Iterable[str]) -> dict[str, Any]:
     config: dict[str, Any] = {}
     for word in arguments:
         try:
-            read = snakemake_internals.parse_config_word(word)
+            entry = snakemake_internals.parse_config_word(word)
         except (ValueError, RecursionError) as error:
             raise PlumblineError(f"--config {word[:80]}: write KEY=VALUE ({error})") from error
         key, _, text = word.partition("=")
-        if isinstance(read[key], str) and read[key] != text.strip("'\""):
+        if isinstance(entry[key], str) and entry[key] != text.strip("'\""):
             raise PlumblineError(
-                f"--config {word[:80]}: YAML reads {read[key][:80]!r} there (a comment begins with ` #`, and &, ! and "
+                f"--config {word[:80]}: YAML reads {entry[key][:80]!r} there (a comment begins with ` #`, and &, ! and "
                 "spaces at an end mean something else); write it into config/config.yaml, between quotation marks"
             )
-        if not isinstance(read[key], str):  # of a key that stands twice, Snakemake takes the last
+        if not isinstance(entry[key], str):  # of a key that stands twice, Snakemake takes the last
             parse_yaml(text, f"--config {key}=...")
-        _update(config, read)
+        _update(config, entry)
     return config
 
 

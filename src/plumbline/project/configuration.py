@@ -66,16 +66,16 @@ class Configuration:
 
         A run that a study scores on its own suite stands here as the study that it is of has it, if that is there.
         """
-        every = [run for study in self.planned_studies for run in study.every_run.values()]
-        runs = {run.key: run for run in sorted(every, key=lambda run: run.scored_by is None)}
-        runs = {run.key: runs[run.key] for run in every}
+        all_runs = [run for study in self.planned_studies for run in study.every_run.values()]
+        runs = {run.key: run for run in sorted(all_runs, key=lambda run: run.scored_by is None)}
+        runs = {run.key: runs[run.key] for run in all_runs}
         return (self.experiment.runs if self.experiment else {}) | runs
 
     @cached_property
     def scored_runs(self) -> dict[str, Run]:
         """All runs that studies score, by the key of their scores."""
-        every = [run for study in self.planned_studies for run in study.every_run.values()]
-        return {run.scores_key: run for run in [*every, *(self.experiment.runs.values() if self.experiment else [])]}
+        all_runs = [run for study in self.planned_studies for run in study.every_run.values()]
+        return {run.scores_key: run for run in [*all_runs, *(self.experiment.runs.values() if self.experiment else [])]}
 
     @property
     def planned_studies(self) -> list[Study]:
@@ -109,10 +109,10 @@ class Configuration:
         """
         key = f"{study}/{scale}/{method}/s{seed}"
         if key not in self.scored_runs:
-            other = self.run(study, scale, method, seed)
+            run = self.run(study, scale, method, seed)
             raise PlumblineError(
-                f"{key} is scored here as {other.scores_key}, on the suite {other.suite!r}; add {study!r} to `studies` "
-                f"(--config 'studies=[{study}]') for its scores on {other.spec.suite!r}"
+                f"{key} is scored here as {run.scores_key}, on the suite {run.suite!r}; add {study!r} to `studies` "
+                f"(--config 'studies=[{study}]') for its scores on {run.spec.suite!r}"
             )
         if not self.scored_runs[key].suite:
             raise PlumblineError(

@@ -48,9 +48,9 @@ class UserTokenFiles:
     @cached_property
     def _folder_files(self) -> dict[str, list[Path]]:
         mine = {
-            name: read.folder
-            for name, read in self.configuration.corpora.items()
-            if read.source == "local" and read.folder
+            name: corpus.folder
+            for name, corpus in self.configuration.corpora.items()
+            if corpus.source == "local" and corpus.folder
         }
         return {name: local.list_readable(Path(folder)) for name, folder in mine.items()}
 
@@ -76,23 +76,24 @@ class UserTokenFiles:
         Raises:
             PlumblineError: naming the key and what to write there.
         """
-        for name, read in self.configuration.corpora.items():
+        for name, corpus in self.configuration.corpora.items():
             if self._is_mixed(name):
                 continue  # whose files they are, texts or tokens, cannot be known
-            if read.source == "local" and read.folder:
+            if corpus.source == "local" and corpus.folder:
                 token_files.require(
                     name,
-                    read.preset,
-                    read.tokenizer.kind,
-                    Path(read.folder),
+                    corpus.preset,
+                    corpus.tokenizer.kind,
+                    Path(corpus.folder),
                     [Path(path) for path in self.files(name)],
-                    dtype=read.dtype,
-                    document_end=read.document_end,
+                    dtype=corpus.dtype,
+                    document_end=corpus.document_end,
                 )
-            elif read.source != "local" and read.tokenizer.kind == "given":
+            elif corpus.source != "local" and corpus.tokenizer.kind == "given":
                 raise PlumblineError(
-                    f"{read.path}: presets.{read.preset}.tokenizer.kind: given: it belongs to your own token files, "
-                    f"but documents come from {read.source}: add --config data='{{source: local}}', or choose another"
+                    f"{corpus.path}: presets.{corpus.preset}.tokenizer.kind: given: it belongs to your own token "
+                    f"files, but documents come from {corpus.source}: add --config data='{{source: local}}', or choose "
+                    "another"
                 )
 
 
@@ -122,12 +123,12 @@ class ExternalInputs:
         They are what the largest packs of both sides take at the longest context, with what packing discards of each
         (less than a sequence), and held-out text next to that of training.
         """
-        read, context = self.configuration.corpora[name], max(self.configuration.contexts[name], default=0)
-        sizes = [size for size in read.packs.values() if size is not None]
-        if read.source != "hub" or len(sizes) < len(read.packs) or not context:
+        corpus, context = self.configuration.corpora[name], max(self.configuration.contexts[name], default=0)
+        sizes = [size for size in corpus.packs.values() if size is not None]
+        if corpus.source != "hub" or len(sizes) < len(corpus.packs) or not context:
             return None
-        held_out = read.held_out_percent / 100
-        train, validation = (max(sizes) + 1) * context, ((read.validation or 0) + 1) * context
+        held_out = corpus.held_out_percent / 100
+        train, validation = (max(sizes) + 1) * context, ((corpus.validation or 0) + 1) * context
         return math.ceil(max(train / (1 - held_out), validation / held_out))
 
     def corpus_files(self, name: str) -> list[str]:
@@ -135,12 +136,12 @@ class ExternalInputs:
 
         They are those of a folder of texts, of a folder of tokens with their tokenizer, or of a folder in hub layout.
         """
-        read = self.configuration.corpora[name]
-        if read.source == "local":
-            files = local.list_readable(Path(read.folder)) if read.folder else []
+        corpus = self.configuration.corpora[name]
+        if corpus.source == "local":
+            files = local.list_readable(Path(corpus.folder)) if corpus.folder else []
             return [*(path.as_posix() for path in files), *self.tokens.tokenizer(name)]
-        in_layout = read.source == "hub" and read.hub.path and Path(read.hub.path).is_dir()
-        files = sorted(Path(read.hub.path).rglob("*")) if in_layout else []
+        in_layout = corpus.source == "hub" and corpus.hub.path and Path(corpus.hub.path).is_dir()
+        files = sorted(Path(corpus.hub.path).rglob("*")) if in_layout else []
         return [path.as_posix() for path in files if path.is_file()]
 
     def item_files(self, suite: str) -> list[str]:

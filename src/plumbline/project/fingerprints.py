@@ -90,8 +90,8 @@ class Fingerprints:
         The model's code, and that of probes which are read while it trains, is part of the run's own identity.
         """
         names = sorted({probe.name for probe in run.spec.probes})
-        own = {name: components.code_class("probe", name) for name in names}
-        return sha256_text(canonical_json([_hash_probes(), own]))[:16]
+        probe_code = {name: components.code_class("probe", name) for name in names}
+        return sha256_text(canonical_json([_hash_probes(), probe_code]))[:16]
 
     def _select_definition(self, study: str, kind: str) -> Any:
         """The parts of a study's YAML that a kind of product can show."""
@@ -115,8 +115,8 @@ class Fingerprints:
         elif kind != "interpretations":
             del definition["interpretations"]
         if kind == "interpretations":
-            read = self._describe_corpus(definition["corpus"])
-            return [definition, read, self.configuration.preset["evaluation"], self.configuration.evaluation_source]
+            corpus = self._describe_corpus(definition["corpus"])
+            return [definition, corpus, self.configuration.preset["evaluation"], self.configuration.evaluation_source]
         return definition
 
     def _find_code(self, study: str, kind: str, target: str | None) -> set[Path]:
@@ -142,37 +142,37 @@ class Fingerprints:
         what is requested of the stages before it, but not their code, nor how much of a hub's data set is read. That is
         hashed with the code of documents: where another budget gives the same bytes, nothing is trained anew for it.
         """
-        read = self._describe_corpus(name)
-        request: list[Any] = [read["source"], read["held_out_percent"], _list_sizes(self.inputs.corpus_files(name))]
-        request += [read["copies"]] if "copies" in read else []
-        request += [self._describe_hub(name)] if read["source"] == "hub" else []
+        corpus = self._describe_corpus(name)
+        request: list[Any] = [corpus["source"], corpus["held_out_percent"], _list_sizes(self.inputs.corpus_files(name))]
+        request += [corpus["copies"]] if "copies" in corpus else []
+        request += [self._describe_hub(name)] if corpus["source"] == "hub" else []
         if tokens := bool(self.inputs.tokens.files(name)):
-            request += [read["dtype"], read["document_end"]]
+            request += [corpus["dtype"], corpus["document_end"]]
         if kind != "documents" or tokens:  # whose texts are decoded
-            request.append(read["tokenizer"])
+            request.append(corpus["tokenizer"])
         if kind == "tokenize":
             request.append(self.configuration.preset["tokenize_shards"])
         if kind == "pack":
-            request += [read["packs"] if split == "train" else read["validation"], read["sequences_per_shard"]]
+            request += [corpus["packs"] if split == "train" else corpus["validation"], corpus["sequences_per_shard"]]
         fingerprint = _join(kind, request)
         budgeted = self.inputs.budget_tokens(name) if kind == "documents" else None
         if budgeted is None:
             return fingerprint
         found_short = hub_read_budget.read_short(Path(self.paths.corpus(name)) / "documents")
         verb, _, rest = fingerprint.partition("-")
-        return f"{sha256_text(canonical_json([verb, budgeted, read['tokenizer'], found_short]))[:16]}-{rest}"
+        return f"{sha256_text(canonical_json([verb, budgeted, corpus['tokenizer'], found_short]))[:16]}-{rest}"
 
     def _describe_corpus(self, name: str) -> dict[str, Any]:
         """What is requested of a corpus; without the rule for copies if it keeps all, as earlier versions did."""
-        read: dict[str, Any] = msgspec.to_builtins(self.configuration.corpora[name])
-        return read if read["copies"] != "keep" else _drop_keys(read, "copies")
+        corpus: dict[str, Any] = msgspec.to_builtins(self.configuration.corpora[name])
+        return corpus if corpus["copies"] != "keep" else _drop_keys(corpus, "copies")
 
     def _describe_hub(self, name: str) -> dict[str, Any]:
         """The data set that a corpus asks the hub for; to write down the commit that it was read at changes nothing."""
         source = self.configuration.corpora[name].hub
         commit = hub.read_locked_commit(Path(self.paths.corpus(name)) / "documents", source.path, source.configuration)
-        read: dict[str, Any] = msgspec.to_builtins(source)
-        return read | {"revision": ""} if source.revision == commit else read
+        dataset: dict[str, Any] = msgspec.to_builtins(source)
+        return dataset | {"revision": ""} if source.revision == commit else dataset
 
     def items(self, name: str, suite: str) -> str:
         """Fingerprint the items of a suite, as `corpus` does; proxies among them are made from a corpus's documents."""

@@ -19,30 +19,30 @@ class JobCommandLines:
 
     def documents(self, name: str) -> str:
         """Spell the flags of the documents verb: everything in the configuration that decides a corpus's documents."""
-        read = self.configuration.corpora[name]
+        corpus = self.configuration.corpora[name]
         flags = [
             "--corpus",
             name,
             "--documents-source",
-            read.source,
+            corpus.source,
             "--validation-percent",
-            f"{read.held_out_percent:g}",
+            f"{corpus.held_out_percent:g}",
         ]
-        if read.copies != "keep":
-            flags += ["--copies", read.copies]
+        if corpus.copies != "keep":
+            flags += ["--copies", corpus.copies]
         for package in self.inputs.corpus_packages(name):
             flags += ["--archive", f"{package}={self.paths.package(package)}"]
-        if read.source == "local":
-            flags += ["--local-texts-folder", read.folder]
+        if corpus.source == "local":
+            flags += ["--local-texts-folder", corpus.folder]
             if self.inputs.tokens.files(name):
                 flags += [
                     *self._token_flags(name),
                     "--token-files-tokenizer",
                     self.paths.tokenizer(name),
                 ]
-        if read.source == "hub":
-            flags += ["--hub-dataset", read.hub.path, "--hub-configuration", read.hub.configuration]
-            flags += ["--hub-revision", read.hub.revision, "--text-column", read.hub.text_column]
+        if corpus.source == "hub":
+            flags += ["--hub-dataset", corpus.hub.path, "--hub-configuration", corpus.hub.configuration]
+            flags += ["--hub-revision", corpus.hub.revision, "--text-column", corpus.hub.text_column]
             flags += self._budget_flags(name)
         return shlex.join(flags)
 
@@ -53,8 +53,8 @@ class JobCommandLines:
         """
         if not self.inputs.tokens.files(name):
             return ""
-        read = self.configuration.corpora[name]
-        return shlex.join(["--local-texts-folder", read.folder, "--corpus", name, *self._token_flags(name)])
+        corpus = self.configuration.corpora[name]
+        return shlex.join(["--local-texts-folder", corpus.folder, "--corpus", name, *self._token_flags(name)])
 
     def tokenizer(self, name: str) -> str:
         """Spell the subcommand and flags of the tokenizer verb for a corpus."""
@@ -89,14 +89,14 @@ class JobCommandLines:
         """Spell the flags of the pack verb for one side (`split`) of a corpus: packs and their sizes, sequences in a
         file.
         """
-        read = self.configuration.corpora[name]
-        sizes = read.packs if split == "train" else {"validation": read.validation}
+        corpus = self.configuration.corpora[name]
+        sizes = corpus.packs if split == "train" else {"validation": corpus.validation}
         flags = [
             word
             for pack, size in sizes.items()
             for word in ("--pack-size", f"{pack}={'all' if size is None else size}")
         ]
-        flags += ["--sequences-per-shard", str(read.sequences_per_shard)]
+        flags += ["--sequences-per-shard", str(corpus.sequences_per_shard)]
         return shlex.join([*flags, *self._document_end(name)])
 
     def items(self, suite: str) -> str:
@@ -119,8 +119,8 @@ class JobCommandLines:
         return shlex.join([*flags, *self._document_end(run.spec.data.corpus)])
 
     def _token_flags(self, name: str) -> list[str]:
-        read = self.configuration.corpora[name]
-        return [*(["--token-files-dtype", read.dtype] if read.dtype else []), *self._document_end(name)]
+        corpus = self.configuration.corpora[name]
+        return [*(["--token-files-dtype", corpus.dtype] if corpus.dtype else []), *self._document_end(name)]
 
     def _document_end(self, name: str) -> list[str]:
         return (

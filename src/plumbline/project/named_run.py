@@ -63,9 +63,9 @@ def find(run: str | Path, preset: str | None, suite: str | None = None) -> Named
             f"snakemake {outcome} --config preset={project.name} makes it"
         )
     similar = nearest(name, [*project.every_run, *_list_finished(work)])
-    elsewhere = _describe_elsewhere(project, name)
+    hint = _describe_elsewhere(project, name)
     raise PlumblineError(
-        f"{run} is no folder, and no run at preset {project.name} (plumbline ls runs lists them){elsewhere or similar}"
+        f"{run} is no folder, and no run at preset {project.name} (plumbline ls runs lists them){hint or similar}"
     )
 
 

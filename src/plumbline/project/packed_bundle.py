@@ -30,10 +30,10 @@ class PackedBundle:
         whose = f"this folder was rebuilt from a bundle, and its files are those of the bundle's code ({DESCRIPTION})"
         if not self.commit:
             return f"{whose}, which is of no commit: use the sources that made it"
-        beside = f"../plumbline-{self.commit[:7]}"
+        worktree = f"../plumbline-{self.commit[:7]}"
         return (
-            f"{whose}; in a clone of Plumbline that has its commit: git worktree add {beside} {self.commit} && "
-            f"cd {beside} && make setup, and here the plumbline of {beside}/.venv/bin"
+            f"{whose}; in a clone of Plumbline that has its commit: git worktree add {worktree} {self.commit} && "
+            f"cd {worktree} && make setup, and here the plumbline of {worktree}/.venv/bin"
         )
 
 

@@ -80,7 +80,7 @@ class WorkflowPaths:
         """Spell the path of the folder of a run's outputs, or one `file` of them."""
         return f"{self.work}/runs/{run.key}" + (f"/{file}" if file else "")
 
-    def retrained(self, run_id: str, code: str) -> str:
+    def retraining(self, run_id: str, code: str) -> str:
         """Spell the path of what is made of a record's run by code of one hash (`plumbline verify --retrain`)."""
         return f"{self.work}/retrained/{code[:12]}/{run_id}"
 

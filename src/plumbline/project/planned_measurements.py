@@ -45,15 +45,15 @@ class PlannedMeasurements:
         """
         if study not in self.configuration.studies:
             return {}
-        whole = self.configuration.studies[study]
-        entries = whole.definition["targets"].values() if target is None else [whole.definition["targets"][target]]
+        config = self.configuration.studies[study]
+        entries = config.definition["targets"].values() if target is None else [config.definition["targets"][target]]
         names = {name for entry in entries for name in entry.get("measurements", ())}
-        return {name: measurement for name, measurement in whole.measurements.items() if name in names}
+        return {name: measurement for name, measurement in config.measurements.items() if name in names}
 
     def files(self, study: str, target: str) -> list[str]:
         """List the files of the measurements that a target reads."""
-        read = self.of_target(study, target).values()
-        return [self.paths.measurement(measurement, ending) for measurement in read for ending in ("parquet", "json")]
+        measurements = self.of_target(study, target).values()
+        return [self.paths.measurement(each, ending) for each in measurements for ending in ("parquet", "json")]
 
     def refuse(self, path: str) -> list[str]:
         """Refuse a path of a measurement that is not there, and name the nearest one.

@@ -105,10 +105,10 @@ class Project(Configuration):
 
 def use_this_interpreter() -> None:
     """Make the `python` of every rule the one that runs Snakemake, whether or not its environment is activated."""
-    here = str(Path(sys.executable).parent)
+    folder = str(Path(sys.executable).parent)
     path = os.environ.get("PATH", "")
-    if path.split(os.pathsep)[0] != here:
-        os.environ["PATH"] = f"{here}{os.pathsep}{path}"
+    if path.split(os.pathsep)[0] != folder:
+        os.environ["PATH"] = f"{folder}{os.pathsep}{path}"
 
 
 def _load_every_study(
@@ -143,7 +143,7 @@ def _load_corpus(name: str, config: dict[str, Any], root: Path) -> corpus.Corpus
     Raises:
         PlumblineError: it names one, and texts are not read from a folder.
     """
-    read = corpus.load(name, config["preset"], config["data"]["source"], root)
+    loaded_corpus = corpus.load(name, config["preset"], config["data"]["source"], root)
     folder = config["data"].get("folder", "")
     if folder and config["data"]["source"] != "local":
         raise PlumblineError(
@@ -152,8 +152,8 @@ def _load_corpus(name: str, config: dict[str, Any], root: Path) -> corpus.Corpus
         )
     copies = config["data"].get("copies", corpus.AS_THE_CORPUS_SAYS)
     if copies != corpus.AS_THE_CORPUS_SAYS:
-        read = structs.replace(read, copies=copies)
-    return structs.replace(read, folder=folder) if folder else read
+        loaded_corpus = structs.replace(loaded_corpus, copies=copies)
+    return structs.replace(loaded_corpus, folder=folder) if folder else loaded_corpus
 
 
 def load(config: dict[str, Any], root: Path = ROOT) -> Project:
@@ -184,11 +184,11 @@ def load(config: dict[str, Any], root: Path = ROOT) -> Project:
                     f"config/config.yaml: {key}: there is no study {name!r}{nearest(name, names)} (there are {names})"
                 )
     studies |= {name: study_config.load(name, config["preset"], root, source, sizes) for name in selected}
-    own = own_methods_file.load(config["mine"], config["preset"], root, source) if config.get("mine") else None
-    read = {study.corpus for study in [*studies.values(), *([own.study] if own else [])]}
-    corpora = {name: _load_corpus(name, config, root) for name in sorted(read)}
+    own_file = own_methods_file.load(config["mine"], config["preset"], root, source) if config.get("mine") else None
+    corpus_names = {study.corpus for study in [*studies.values(), *([own_file.study] if own_file else [])]}
+    corpora = {name: _load_corpus(name, config, root) for name in sorted(corpus_names)}
     project = Project(
-        config=config, preset=preset, studies=studies, corpora=corpora, mine=own, root=root, broken=broken
+        config=config, preset=preset, studies=studies, corpora=corpora, mine=own_file, root=root, broken=broken
     )
     for message in study_folders.list_non_studies(root):
         print(f"warning: {visible(message)}", file=sys.stderr)
@@ -202,7 +202,9 @@ def load(config: dict[str, Any], root: Path = ROOT) -> Project:
         for message in [*study_folders.misspelt(folder), *duplicate_runs.find_unmeant(study, extended)]:
             print(f"warning: {visible(message)}", file=sys.stderr)
     if experiment := config["experiment"]:
-        owner = own.study if own and experiment["study"] == own.name else project.study(experiment["study"])
+        owner = (
+            own_file.study if own_file and experiment["study"] == own_file.name else project.study(experiment["study"])
+        )
         project = dataclasses.replace(project, experiment=experiment_runs.load(experiment, owner, root, source))
     profiles.remember(project)
     return project

@@ -35,8 +35,8 @@ def parse_config_word(word: str) -> dict[str, Any]:
     """
     from snakemake.cli import parse_config
 
-    read: dict[str, Any] = parse_config([word])
-    return read
+    config: dict[str, Any] = parse_config([word])
+    return config
 
 
 def profile_files(argv: Sequence[str]) -> list[Path]:
@@ -68,8 +68,8 @@ def read_profile(path: Path) -> Mapping[str, Any]:
     from snakemake.profiles import ProfileConfigFileParser
 
     with open(path, encoding="utf-8") as stream:
-        read: Mapping[str, Any] = ProfileConfigFileParser().parse(stream)
-    return read
+        profile: Mapping[str, Any] = ProfileConfigFileParser().parse(stream)
+    return profile
 
 
 def executor_and_cores(argv: Sequence[str]) -> tuple[str, Any]:
@@ -174,8 +174,8 @@ class _EdgesThatRun(dict[Any, dict[Any, Any]]):
 
     def __missing__(self, job: Any) -> dict[Any, Any]:
         self[job] = {
-            behind: files
-            for behind, files in self.direction[job].items()
+            neighbour: files
+            for neighbour, files in self.direction[job].items()
             if not all(file.is_ancient and os.path.exists(file) for file in files)
         }
         return self[job]
@@ -200,7 +200,7 @@ def force_jobs(workflow: Any, choose: Callable[[list[Any]], list[Any]]) -> None:
                 forced = True
                 for job in choose(list(dag.jobs)):
                     dag.forcefiles.update(job.output)
-            dag.bfs = lambda direction, *jobs, **how: traverse(_EdgesThatRun(direction), *jobs, **how)
+            dag.bfs = lambda direction, *jobs, **keywords: traverse(_EdgesThatRun(direction), *jobs, **keywords)
             try:
                 await update(*arguments, **options)
             finally:
@@ -337,16 +337,16 @@ def include_other_processes(find: Callable[[Sequence[str]], Sequence[int]]) -> N
 
     class JobProcess(psutil.Process):
         def children(self, recursive: bool = False) -> list[psutil.Process]:
-            below = super().children(recursive)
+            descendants = super().children(recursive)
             names = []
-            for process in (self, *below):
+            for process in (self, *descendants):
                 with contextlib.suppress(psutil.Error):
                     names.append(process.name())
             for number in find(names):
                 with contextlib.suppress(psutil.Error):
-                    other = psutil.Process(number)
-                    below += [other, *other.children(recursive)]
-            return below
+                    child = psutil.Process(number)
+                    descendants += [child, *child.children(recursive)]
+            return descendants
 
     class Timer(benchmark.BenchmarkTimer):  # type: ignore[misc]
         def __init__(self, pid: int, *rest: Any) -> None:

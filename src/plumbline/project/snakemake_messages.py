@@ -31,18 +31,18 @@ def show_sentences_alone() -> None:
     if original.__module__ == __name__:
         return
 
-    def keep_cause(self: Any, error: Any, *others: Any, **named: Any) -> None:
+    def keep_cause(self: Any, error: Any, *arguments: Any, **options: Any) -> None:
         """Of an error that is raised again while another one is handled, the context is that other one."""
-        initialize(self, error, *others, **named)
+        initialize(self, error, *arguments, **options)
         self.__cause__ = error if isinstance(error, PlumblineError) else None
 
     exceptions.InputFunctionException.__init__ = keep_cause
 
     def sentence(error: BaseException | None, linemaps: Any = None) -> str:
-        within = error
-        while isinstance(within, exceptions.WorkflowError):
-            within = within.__cause__ or within.__context__
-        return f"error: {within}" if isinstance(within, PlumblineError) else str(original(error, linemaps))
+        cause = error
+        while isinstance(cause, exceptions.WorkflowError):
+            cause = cause.__cause__ or cause.__context__
+        return f"error: {cause}" if isinstance(cause, PlumblineError) else str(original(error, linemaps))
 
     exceptions.format_exception_to_string = sentence
 

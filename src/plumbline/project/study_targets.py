@@ -189,5 +189,5 @@ class StudyTargets:
     def find_copy_source(self, name: str) -> str:
         """Name the file that a copy under results/ is a copy of, without its ending."""
         main = self.configuration.config["main_study"]
-        whole = name in ("audit", "plan") or "/" in name
-        return f"{self.paths.results}/{name}" if whole else f"{self.paths.results}/{main}/{name}"
+        is_path = name in ("audit", "plan") or "/" in name
+        return f"{self.paths.results}/{name}" if is_path else f"{self.paths.results}/{main}/{name}"

@@ -41,11 +41,11 @@ class UnknownPaths:
             raise PlumblineError(
                 f"{path} belongs to another preset than {self.configuration.name}: add --config preset={first}"
             )
-        below = rest if first == self.configuration.name else [first, *rest]
-        self.configuration.require_whole(below[0] if below[1:] else self.configuration.config["main_study"])
+        parts = rest if first == self.configuration.name else [first, *rest]
+        self.configuration.require_whole(parts[0] if parts[1:] else self.configuration.config["main_study"])
         self.verdicts.refuse(path)
-        if below[0] in self.configuration.studies and below[-1] in ("claims.csv", "claims.md"):
-            self.targets.claims_files(below[0])  # knows why there are none
+        if parts[0] in self.configuration.studies and parts[-1] in ("claims.csv", "claims.md"):
+            self.targets.claims_files(parts[0])  # knows why there are none
         raise PlumblineError(self.nothing_makes(path))
 
     def nothing_makes(self, path: str) -> str:
@@ -115,6 +115,6 @@ class UnknownPaths:
         copies |= {f"{name}{end}" for name in self.targets.copies("page") for end in (".csv", ".md")}
         pages = {f"{study}/interpretations.md" for study in self.configuration.studies}
         copies |= {*self.verdicts.pages, REPORT_INDEX}
-        whole = {name for name in copies if "/" in name or name.partition(".")[0] in ("audit", "plan")} | pages
-        products = {f"{self.paths.results}/{name}" for name in whole} | {self.paths.bundle}
+        product_names = {name for name in copies if "/" in name or name.partition(".")[0] in ("audit", "plan")} | pages
+        products = {f"{self.paths.results}/{name}" for name in product_names} | {self.paths.bundle}
         return {f"{RESULTS}/{name}" for name in copies} | products
