@@ -81,15 +81,15 @@ def list_leftovers(work: Path) -> list[UnneededFile]:
             continue
         if state_records.is_aside(place.name):
             kind = "set-aside" if ".set-aside-" in place.name else "other-run"
-            own = place.with_name(place.name.partition(".")[0])
-            leftovers.append(_describe_leftover(kind, place, own))
+            state = place.with_name(place.name.partition(".")[0])
+            leftovers.append(_describe_leftover(kind, place, state))
         elif _is_finished(place, work):
             leftovers.append(_describe_leftover("finished", place, place))
         else:
             leftovers += [_describe_leftover(kind, path, place) for kind, path in state_records.list_leftovers(place)]
     for place in sorted(work.glob("*/runs/*/*/*/*/.leaving-*")):
-        preset, _, *rest = place.relative_to(work).parts[:-1]
-        leftovers.append(_describe_leftover("half", place, work.joinpath(preset, "state", *rest)))
+        preset, _, *run_parts = place.relative_to(work).parts[:-1]
+        leftovers.append(_describe_leftover("half", place, work.joinpath(preset, "state", *run_parts)))
     return sorted(leftovers, key=lambda entry: (KINDS.index(entry.kind), entry.path))
 
 
@@ -125,8 +125,8 @@ def _describe_owner(name: temporary_files.TemporaryName) -> str:
 
 
 def _is_finished(state: Path, work: Path) -> bool:
-    preset, _, *rest = state.relative_to(work).parts
-    outputs = work.joinpath(preset, "runs", *rest)
+    preset, _, *run_parts = state.relative_to(work).parts
+    outputs = work.joinpath(preset, "runs", *run_parts)
     outcome, identity = read_json(outputs / "outcome.json"), state_records.read_identity(state)
     if not (isinstance(outcome, dict) and isinstance(identity, dict) and (outputs / "model.safetensors").exists()):
         return False
@@ -212,11 +212,11 @@ def main() -> None:
             raise PlumblineError(
                 f"{option}there is no {path}; name a folder in which runs left something, such as work"
             )
-    below = [path.resolve() for path in options.below]
+    paths = [path.resolve() for path in options.below]
     leftovers = [
         entry
         for entry in list_leftovers(options.work)
-        if not below or any(Path(entry.path).resolve().is_relative_to(path) for path in below)
+        if not paths or any(Path(entry.path).resolve().is_relative_to(path) for path in paths)
     ]
     if options.json:
         print(json.dumps([asdict(entry) for entry in leftovers], indent=2))

@@ -55,12 +55,12 @@ def list_devices() -> list[str]:
     query = ["nvidia-smi", "--query-gpu=index", "--format=csv,noheader"]
     remedy = "name the devices in PLUMBLINE_DEVICES (as in 0,1), or leave out --profile profiles/gpus"
     try:
-        done = subprocess.run(query, capture_output=True, text=True, timeout=60)
+        process = subprocess.run(query, capture_output=True, text=True, timeout=60)
     except (OSError, subprocess.TimeoutExpired) as problem:
         raise PlumblineError(f"cannot ask nvidia-smi which GPUs there are ({problem}); {remedy}") from None
-    names = done.stdout.split()
-    if done.returncode or not names:
-        output = (done.stderr or done.stdout).strip() or "nothing"
+    names = process.stdout.split()
+    if process.returncode or not names:
+        output = (process.stderr or process.stdout).strip() or "nothing"
         raise PlumblineError(f"nvidia-smi names no GPU (it says: {output}); {remedy}")
     return names
 

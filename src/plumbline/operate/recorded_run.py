@@ -102,7 +102,7 @@ def compare(recorded: RecordedRun, trained: RecordedRun) -> RetrainedRun:
     names = [name for name in (*_ENDING, *_LOSSES) if recorded.outcome.get(name) != trained.outcome.get(name)]
     ending, losses = [name for name in names if name in _ENDING], [name for name in names if name in _LOSSES]
     # Keys that only one version writes are no difference.
-    others = sorted(
+    other_names = sorted(
         name
         for name in recorded.outcome.keys() & trained.outcome.keys() - {*_ENDING, *_LOSSES}
         if recorded.outcome[name] != trained.outcome[name]
@@ -115,22 +115,22 @@ def compare(recorded: RecordedRun, trained: RecordedRun) -> RetrainedRun:
     same_log = recorded.metrics.equals(trained.metrics)
     distance = _find_distance(recorded, trained)
     differences = list_differences(recorded.manifest, trained.manifest)
-    if same_weights and same_log and not (names or others or counts):
+    if same_weights and same_log and not (names or other_names or counts):
         why = f"weights bit for bit, and all {len(trained.metrics)} logged losses"
         return RetrainedRun(key=recorded.key, status=EQUAL, distance=0.0, why=why)
     reasons = [f"{name} is {recorded.outcome.get(name)}, here {trained.outcome.get(name)}" for name in names]
-    reasons += [f"its outcome has another {name}" for name in others] + counts
+    reasons += [f"its outcome has another {name}" for name in other_names] + counts
     if same_weights:
         reasons.insert(0, "weights are bit for bit the record's, and what it says of them is not")
         reasons += [] if same_log else [f"{METRICS} has other values"]
         status = DIFFERENT
     else:
-        apart = "the logs cannot be compared" if distance is None else f"logged losses up to {distance:.2g} nats apart"
-        reasons.insert(0, f"other weights; {apart}")
-        far = bool(ending or counts) or distance is None or distance > LOGGED
-        far |= any(_find_gap(name, recorded, trained) > limit for name, limit in _LOSSES.items())
-        far |= same_log and not losses  # as no rounding leaves them
-        status = DIFFERENT if far or not differences else NEAR
+        gap = "the logs cannot be compared" if distance is None else f"logged losses up to {distance:.2g} nats apart"
+        reasons.insert(0, f"other weights; {gap}")
+        is_far = bool(ending or counts) or distance is None or distance > LOGGED
+        is_far |= any(_find_gap(name, recorded, trained) > limit for name, limit in _LOSSES.items())
+        is_far |= same_log and not losses  # as no rounding leaves them
+        status = DIFFERENT if is_far or not differences else NEAR
         reasons.append(
             "made with " + "; ".join(differences)
             if differences

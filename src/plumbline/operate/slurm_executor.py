@@ -112,9 +112,9 @@ def wait_for_controller(stop: threading.Event, warn: Callable[[str], None]) -> N
 def is_away() -> bool:
     """Whether `scontrol ping` says of every controller that it is down."""
     try:
-        done = subprocess.run(["scontrol", "ping"], capture_output=True, text=True, errors="replace", timeout=60)
+        process = subprocess.run(["scontrol", "ping"], capture_output=True, text=True, errors="replace", timeout=60)
     except subprocess.TimeoutExpired:
         return True
     except OSError:
         return False
-    return set(re.findall(r" (?:is|are) (UP|DOWN)\b", done.stdout)) == {"DOWN"}
+    return set(re.findall(r" (?:is|are) (UP|DOWN)\b", process.stdout)) == {"DOWN"}

@@ -106,8 +106,8 @@ def _add_outcome(outcome: dict[str, Any], entry: dict[str, Any]) -> dict[str, An
 
 def _find_outputs(state: Path, work: Path) -> Path:
     """``work/<preset>/runs/...`` for ``work/<preset>/state/...``."""
-    preset, _, *rest = state.relative_to(work).parts
-    return work.joinpath(preset, "runs", *rest)
+    preset, _, *run_parts = state.relative_to(work).parts
+    return work.joinpath(preset, "runs", *run_parts)
 
 
 def render_rows(rows: list[dict[str, Any]]) -> Any:
@@ -119,13 +119,13 @@ def render_rows(rows: list[dict[str, Any]]) -> Any:
     text = Text(f"Plumbline runs: {summary}\n")
     if rows:
         text.append(f"{'':<{_NAME}}{_format_figures('step', 'loss', 'ETA', 'saved')}\n", style="bold")
-    above = ""
+    last_heading = ""
     for entry in rows:
         group, name = _split_title(entry)
         heading = f"{entry['state']}: {group}"
-        if heading != above:
+        if heading != last_heading:
             text.append(f"{heading}\n", style=_STYLES.get(entry["state"]))
-            above = heading
+            last_heading = heading
         # A name that leaves no room has a line of its own: people search for names, so they stay whole.
         text.append(f"  {name:<{_NAME - 2}}" if len(name) < _NAME - 2 else f"  {name}\n{'':<{_NAME}}")
         loss = entry.get("loss")
@@ -148,9 +148,9 @@ def _format_figures(step: str, loss: str, eta: str, saved: str) -> str:
 
 def _split_title(entry: dict[str, Any]) -> tuple[str, str]:
     """What is above a run's method and seed, and these."""
-    whole = f"{entry['preset']}/{entry['run']}" if entry["run"] else str(entry["state_directory"])
-    *above, method, seed = whole.split("/")
-    return visible("/".join(above)), visible(f"{method}/{seed}")
+    path = f"{entry['preset']}/{entry['run']}" if entry["run"] else str(entry["state_directory"])
+    *parents, method, seed = path.split("/")
+    return visible("/".join(parents)), visible(f"{method}/{seed}")
 
 
 def _format_details(entry: dict[str, Any]) -> str:

@@ -108,10 +108,10 @@ def foresee(
         seconds[number] = cost or OTHER_SECONDS
         for name in limits:
             loads[name] += seconds[number] * int(uses.get(name, 0))
-    before = data_stage.seconds(estimator.project, trained) if corpus else 0.0
-    seconds |= dict.fromkeys(corpus, (before or 0.0) / len(corpus) or OTHER_SECONDS) if corpus else {}
+    data_seconds = data_stage.seconds(estimator.project, trained) if corpus else 0.0
+    seconds |= dict.fromkeys(corpus, (data_seconds or 0.0) / len(corpus) or OTHER_SECONDS) if corpus else {}
     slowest = [loads[name] / limit for name, limit in limits.items()]
     if cluster:
         slowest.append(devices / estimator.machine.devices_at_once)
-    wall = (before or 0.0) + max([*slowest, *chains.values()], default=0.0)
-    return Forecast(seconds=seconds, wall=wall if all_known and before is not None else None, load=load)
+    wall = (data_seconds or 0.0) + max([*slowest, *chains.values()], default=0.0)
+    return Forecast(seconds=seconds, wall=wall if all_known and data_seconds is not None else None, load=load)

@@ -95,12 +95,14 @@ class JobDisplay:
         if job.rule in HIDDEN:
             return
         name = stage(job.rule)
-        done, total = self.job_log.done[name], self.job_log.total[name]
+        done_count, total = self.job_log.done[name], self.job_log.total[name]
         outcome = job.outcome()
         if self.live is None and name in RUN_STAGES:
-            count = "; ".join([f"{done} of {total}", *filter(None, [self.job_log.snapshot().describe_time_left()])])
+            count = "; ".join(
+                [f"{done_count} of {total}", *filter(None, [self.job_log.snapshot().describe_time_left()])]
+            )
             self.say(f"{job.title} {outcome} ({count})")
-        elif self.live is None and done == total:
+        elif self.live is None and done_count == total:
             self.say(f"{self._amount(name, total)} done")
         elif outcome.startswith("diverged"):  # a result, not a failure; but one to hear of now
             self.say(f"{job.title} {outcome}")
@@ -108,12 +110,12 @@ class JobDisplay:
     def show_failure(self, record: Any) -> None:
         """Record that a job, or a group of jobs, failed, and print why."""
         errors = getattr(record, "job_error_info", None) or [vars(record)]
-        beside = list(getattr(record, "aux_logs", []))
+        extra_logs = list(getattr(record, "aux_logs", []))
         faults = []
         for error in errors:
             job = self.job_log.fail(error["jobid"])
             if job is not None:
-                job.logs = tuple(dict.fromkeys([*error["log"], *beside]))
+                job.logs = tuple(dict.fromkeys([*error["log"], *extra_logs]))
                 faults.append((job, job.fault(error.get("rule_msg"))))
         self.draw()
         # Of a group only those whose logs hold an error: the others had no chance.
@@ -146,12 +148,14 @@ class JobDisplay:
         if not self.opened:
             return
         self.abandon()
-        total, done = sum(self.job_log.total.values()), sum(self.job_log.done.values())
+        total, done_count = sum(self.job_log.total.values()), sum(self.job_log.done.values())
         failed = len(self.job_log.failed)
         passed = format_clock(time.monotonic() - self.job_log.began)
-        if failed or done < total:
+        if failed or done_count < total:
             first = f"{format_count(failed, 'job')} failed (see above), " if failed else "Stopped: "
-            self.say(f"{first}{done} of {total} are done; {passed} passed.\nThe same command continues from here.")
+            self.say(
+                f"{first}{done_count} of {total} are done; {passed} passed.\nThe same command continues from here."
+            )
         else:
             self.say(f"All done: {format_count(total, 'job')} in {passed}.")
         if self.logfile:
@@ -197,10 +201,10 @@ class JobDisplay:
         bars = Table.grid(padding=(0, 2))
         for side in ("left", "left", "right", "left"):
             bars.add_column(justify=side)  # type: ignore[arg-type]
-        for name, total, done, failed, at_work in now.stages:
+        for name, total, done_count, failed, at_work in now.stages:
             notes = [f"{at_work} running"] * bool(at_work) + [f"{failed} failed"] * bool(failed)
-            bar = ProgressBar(total=total, completed=done, width=32)
-            bars.add_row(name, bar, f"{done}/{total}", ", ".join(notes))
+            bar = ProgressBar(total=total, completed=done_count, width=32)
+            bars.add_row(name, bar, f"{done_count}/{total}", ", ".join(notes))
         runs = [job for job in now.running if stage(job.rule) in RUN_STAGES]
         steps = {job.number: job.now() for job in runs}
         runs.sort(key=lambda job: (not steps[job.number], job.number))

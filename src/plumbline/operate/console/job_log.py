@@ -145,11 +145,11 @@ class JobCounts:
 
         None if neither gives it.
         """
-        done = self.done_weight
+        done_weight = self.done_weight
         for job in self.running:
             if event := job.now():
-                done += job.weight * event["step"] / event["steps"]
-        share = min(1.0, done / self.weight) if self.weight else 0.0
+                done_weight += job.weight * event["step"] / event["steps"]
+        share = min(1.0, done_weight / self.weight) if self.weight else 0.0
         passed = time.monotonic() - self.began
         if share <= 0:
             return None if self.wall is None else max(0.0, self.wall - passed)
@@ -181,8 +181,8 @@ class JobLog:
     def start(self, record: Any) -> StartedJob:
         """Record that a job begins, or begins again."""
         job = StartedJob.of(record)
-        before = self.jobs.get(job.number)
-        job.attempt = before.attempt + 1 if before else 1
+        previous_job = self.jobs.get(job.number)
+        job.attempt = previous_job.attempt + 1 if previous_job else 1
         self.failed.pop(job.number, None)
         if self.forecast.seconds:
             job.weight = self.forecast.seconds.get(job.number, 0.0)

@@ -49,8 +49,8 @@ def list_refusals(evidence: Evidence, candidate: Arm, baseline: FolderBaseline) 
     answer = fixed_files.check(ComparedArms(evidence=evidence, baseline=BASELINE, candidate=candidate.words))
     refusals = [answer.text] if answer.answer == Answer.REFUSES else []
     refusals += measuring_terms.list_lost(baseline)
-    own = [name for each in evidence.changed_files or () if (name := _name_in_folder(each, baseline))]
-    if other_data := select(own, baseline.file.run.data):
+    own_names = [name for each in evidence.changed_files or () if (name := _name_in_folder(each, baseline))]
+    if other_data := select(own_names, baseline.file.run.data):
         refusals.append(
             f"it changes {name_some(other_data)} (run.data of plumbline.toml), and means do not cross that; where "
             "other data is the change, take that out of run.data. Else commit it alone, rm .plumbline/baseline.json, "
@@ -63,9 +63,9 @@ def know_written_files(baseline: FolderBaseline, bank: Bank) -> None:
     """Have the baseline's first run made where no run was, so that what runs write is known before an arm is made of a
     tree with untracked files.
     """
-    own, repository = baseline.folder.own, baseline.repository
+    own_folder, repository = baseline.folder.own, baseline.repository
     untracked = [name for name in repository.list_untracked() if not _is_own(_name_in_folder(name, baseline) or name)]
-    if untracked and not written_files.is_known(own):
+    if untracked and not written_files.is_known(own_folder):
         baseline.take_bank(baseline.trainer(), bank, 1)
 
 

@@ -192,8 +192,8 @@ def print_plan(source: BudgetSource, seconds: float | None, expected: str = "") 
     terms = with_page_name(source.terms, source.record)
     show = command_line.print_plan
     if (decision := find_decision(source, terms)) is not None:
-        earlier = f"decided already, {decision.at}: {decision.sentence}"
-        return show(earlier, as_json=source.options.json, runs_at_most=0, seconds_at_most=0.0)
+        sentence = f"decided already, {decision.at}: {decision.sentence}"
+        return show(sentence, as_json=source.options.json, runs_at_most=0, seconds_at_most=0.0)
     if failing := source.check():
         return command_line.print_refusal(failing, Outcome.CANNOT_BE_JUDGED.exit_code)
     seeds = _find_seeds(source, terms)
@@ -326,14 +326,16 @@ def _take_runs(
     while missing and all(run.has_value for run in runs.values()):
         # The first pair comes alone, so that an arm that breaks costs no more.
         size = source.most_at_once if runs else _count_pairs(trainer)
-        together, missing = missing[:size], missing[size:]
-        for run in trainer.run(together):
+        batch, missing = missing[:size], missing[size:]
+        for run in trainer.run(batch):
             bank.append(trainer.group, trainer.method(run.arm), run, f"{BUDGETS}:{terms.name}")
             runs[run.arm, run.seed] = run
             name = terms.baseline if run.arm == BASELINE else run.arm
             tell(f"{name} at {label}, seed {run.seed}: {describe_run(run)}; run {len(runs)} of {len(pairs)}")
-        if lost := [pair for pair in together if pair not in runs]:
-            raise PlumblineError(f"{lost[0][0]} at {label} with seed {lost[0][1]} was asked for and not made")
+        if lost_pairs := [pair for pair in batch if pair not in runs]:
+            raise PlumblineError(
+                f"{lost_pairs[0][0]} at {label} with seed {lost_pairs[0][1]} was asked for and not made"
+            )
     return [runs[pair] for pair in pairs if pair in runs]
 
 

@@ -318,8 +318,8 @@ def withhold_implausible(decision: Decision, source: ExperimentSource, *, looked
 
 def tell_decided(decision: Decision) -> None:
     """State that this was decided already."""
-    others = "the same code has no second try" if decision.is_unconfirmed else "for other seeds: --first-seed"
-    tell(f"{describe_earlier(decision)}; {others}")
+    advice = "the same code has no second try" if decision.is_unconfirmed else "for other seeds: --first-seed"
+    tell(f"{describe_earlier(decision)}; {advice}")
 
 
 def describe_earlier(decision: Decision) -> str:
@@ -333,12 +333,12 @@ def print_decision(decision: Decision, page: Path, *, as_json: bool, **more: Any
     if as_json:
         print(json.dumps(decision_page.decision_to_json(decision) | {"page": str(page)} | more), flush=True)
         return decision.exit_code
-    own = format_count(sum(run.arm != BASELINE for run in decision.runs), "run")
+    run_count = format_count(sum(run.arm != BASELINE for run in decision.runs), "run")
     fresh = f" and {len(decision.fresh)} fresh ones of both arms" if decision.fresh else ""
     took = format_seconds(decision.seconds + sum(run.seconds or 0.0 for run in decision.fresh))
     beforehand = f"; deciding with a number of runs fixed beforehand would take {decision.fixed_runs}"
     fixed = beforehand if decision.fixed_runs else ""
-    closing = [f"{own} of it{fresh}, {took} of training{fixed}. {describe_rule(decision.terms)}"]
+    closing = [f"{run_count} of it{fresh}, {took} of training{fixed}. {describe_rule(decision.terms)}"]
     decision_page.print_decision(decision, [*closing, *([] if decision.terms.claim else [describe_session(decision)])])
     print(shorten_path(page), flush=True)  # whole, however long: a path is copied
     return decision.exit_code

@@ -78,8 +78,8 @@ def print_plan(source: ScreenSource) -> int:
     screening = Screening.settle(source)
     as_json = source.options.json
     if (decision := screening.find_decision()) is not None:
-        earlier = f"decided already, {decision.at}: {decision.sentence}"
-        return command_line.print_plan(earlier, as_json=as_json, runs_at_most=0, seconds_at_most=0.0)
+        sentence = f"decided already, {decision.at}: {decision.sentence}"
+        return command_line.print_plan(sentence, as_json=as_json, runs_at_most=0, seconds_at_most=0.0)
     screening.remark()
     if failing := source.list_refusals():
         return command_line.print_refusal(failing, Outcome.CANNOT_BE_JUDGED.exit_code)
@@ -159,8 +159,8 @@ class Screening:
         if not (self.page.exists() and numbers.exists()):
             return None
         decision = screen_page.read(numbers)
-        looked_at = decision.verdict == Outcome.IMPLAUSIBLE and self.source.options.accept_implausible
-        return None if decision.verdict == Outcome.CANNOT_BE_JUDGED or looked_at else decision
+        is_accepted = decision.verdict == Outcome.IMPLAUSIBLE and self.source.options.accept_implausible
+        return None if decision.verdict == Outcome.CANNOT_BE_JUDGED or is_accepted else decision
 
     def remark(self) -> None:
         """Report what a user may not expect: another screen that was begun, as after an edit of its ideas."""
@@ -192,8 +192,11 @@ class Screening:
         ledgers.append(source.place.ledger, list(self._list_entries()))
         tell(f"the design is {shorten_path(self.page)}")
         past = source.take_bank()
-        if lost := [run for run in past if not run.has_value]:
-            why = f"a run of {terms.baseline} has no value: seed {lost[0].seed} {lost[0].outcome} ({lost[0].why})"
+        if lost_runs := [run for run in past if not run.has_value]:
+            why = (
+                f"a run of {terms.baseline} has no value: seed {lost_runs[0].seed} {lost_runs[0].outcome} "
+                f"({lost_runs[0].why})"
+            )
             return self._write(end_without_verdict(terms, self.design, (), why))
         runs = list[ScreenRun]()
         values = [run.value for run in past if run.value is not None]
@@ -209,26 +212,26 @@ class Screening:
                 return self._write(end_without_verdict(terms, self.design, runs, f"{why}; --first-seed begins anew"))
         return self._write(self._hold_to_evidence(step, past))
 
-    def _take_runs(self, step: Step, before: int) -> list[ScreenRun]:
+    def _take_runs(self, step: Step, past_count: int) -> list[ScreenRun]:
         """Have the runs of a step made that are not there, and return all in their order."""
         bank, requests = self.source.bank, list(step.requests)
         names = [self._name(request.settings) for request in requests]
         trainer = self.source.trainer({name: request.settings for name, request in zip(names, requests)})
         pairs = [(name, request.seed) for name, request in zip(names, requests)]
         banked = {run.run_id: run for run in self.list_banked()}
-        there = {pair: run.rename(pair[0]) for pair in pairs if (run := banked.get(trainer.run_id(*pair))) is not None}
-        if there:
-            tell(f"{format_count(len(there), 'run')} {'are' if len(there) > 1 else 'is'} there")
-        missing = [pair for pair in pairs if pair not in there]
+        runs = {pair: run.rename(pair[0]) for pair in pairs if (run := banked.get(trainer.run_id(*pair))) is not None}
+        if runs:
+            tell(f"{format_count(len(runs), 'run')} {'are' if len(runs) > 1 else 'is'} there")
+        missing = [pair for pair in pairs if pair not in runs]
         size = self.source.most_at_once
         for start in range(0, len(missing), size):
             for run in trainer.run(missing[start : start + size]):
                 bank.append(trainer.group, trainer.method(run.arm), run, self._role)
-                there[run.arm, run.seed] = run
-                tell(f"run {before + len(there)}, seed {run.seed}, {run.arm}: {describe_run(run)}")
-        if lost := [pair for pair in pairs if pair not in there]:
-            raise PlumblineError(f"{lost[0][0]} with seed {lost[0][1]} was asked for and not made")
-        return [ScreenRun(request, there[pair]) for request, pair in zip(requests, pairs)]
+                runs[run.arm, run.seed] = run
+                tell(f"run {past_count + len(runs)}, seed {run.seed}, {run.arm}: {describe_run(run)}")
+        if lost_pairs := [pair for pair in pairs if pair not in runs]:
+            raise PlumblineError(f"{lost_pairs[0][0]} with seed {lost_pairs[0][1]} was asked for and not made")
+        return [ScreenRun(request, runs[pair]) for request, pair in zip(requests, pairs)]
 
     @property
     def _role(self) -> str:
@@ -242,8 +245,8 @@ class Screening:
 
     def _name(self, settings: Settings) -> str:
         """Name an arm by its levels that are not the baseline's."""
-        own = [(f.name, settings[f.name]) for f in self.design.factors if settings[f.name] != f.levels[0]]
-        return " + ".join(map(self.source.name_level, own)) or BASELINE
+        own_levels = [(f.name, settings[f.name]) for f in self.design.factors if settings[f.name] != f.levels[0]]
+        return " + ".join(map(self.source.name_level, own_levels)) or BASELINE
 
     def make_arm(self, row: Sequence[str]) -> tuple[str, Settings]:
         """Name the arm of a row, with the level of every factor."""
@@ -277,12 +280,12 @@ class Screening:
         decision = replace(decision, comparability=answers)
         if decision.confirmation is not None:
             settings = self._make_settings(decision.chosen)
-            own = examine_fresh_runs(source, trainer, terms, settings, fresh)
-            if (looked_at := source.look_again(arms, fresh)) is not None:
-                own["trained weights"] = looked_at
+            fresh_answers = examine_fresh_runs(source, trainer, terms, settings, fresh)
+            if (second_look := source.look_again(arms, fresh)) is not None:
+                fresh_answers["trained weights"] = second_look
             evidence = source.arm_evidence(settings)
-            decision = replace(decision, fresh_comparability=own, changed_files=evidence.changed_files)
-            answers = {**answers, **{f"fresh: {name}": answer for name, answer in own.items()}}
+            decision = replace(decision, fresh_comparability=fresh_answers, changed_files=evidence.changed_files)
+            answers = {**answers, **{f"fresh: {name}": answer for name, answer in fresh_answers.items()}}
         refusal = every_check.describe_refusal(answers)
         if refusal and decision.verdict != Outcome.CANNOT_BE_JUDGED:
             return withhold(decision, refusal)

@@ -185,11 +185,11 @@ def require_trust(file: TrainerFile, agreed: bool, verb: str) -> None:
         return
     if not agreed:
         if not all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr)):
-            lost = trust_obstacle()
+            obstacle = trust_obstacle()
             raise PlumblineError(
                 f"{file.path} would run {file.run.command!r}, and may have come from elsewhere: read it, and say "
-                f"{'each time' if lost else 'once'} that it may (plumbline {verb} --trust)"
-                + (f", since that is not remembered: {lost}" if lost else "")
+                f"{'each time' if obstacle else 'once'} that it may (plumbline {verb} --trust)"
+                + (f", since that is not remembered: {obstacle}" if obstacle else "")
             )
         profile = f"; by the Snakemake profile {file.where.profile}" if file.where.profile else ""
         tell(f"{file.path} runs: {' '.join(file.run.command.split())}{profile}")
@@ -202,5 +202,5 @@ def require_trust(file: TrainerFile, agreed: bool, verb: str) -> None:
 
 def remember_trust(file: TrainerFile) -> None:
     """Remember that a folder's command may be run, or report why it will be requested again."""
-    if lost := trust(file):
-        tell(f"mind: that this command may be run is not remembered: {lost}")
+    if obstacle := trust(file):
+        tell(f"mind: that this command may be run is not remembered: {obstacle}")

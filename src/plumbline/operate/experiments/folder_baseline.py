@@ -164,10 +164,10 @@ class FolderBaseline:
         """Have the baseline's runs made that are not there, and return all of them."""
         runs = self.list_runs(trainer, bank)
         seeds = [run.seed for run in runs if run.outcome not in TRIED_AGAIN]
-        again = [run.seed for run in runs if run.outcome in TRIED_AGAIN]
+        retry_seeds = [run.seed for run in runs if run.outcome in TRIED_AGAIN]
         used = bank.list_seeds(trainer.group)
         new = islice((seed for seed in count(self.first_seed) if seed not in used), size)
-        seeds += [*again, *new][: max(0, size - len(seeds))]
+        seeds += [*retry_seeds, *new][: max(0, size - len(seeds))]
         return self._take_runs(trainer, bank, [(BASELINE, seed) for seed in seeds])
 
     def _take_runs(self, trainer: CommandTrainer, bank: Bank, pairs: Sequence[tuple[str, int]]) -> list[ArmRun]:
@@ -226,17 +226,17 @@ class FolderBaseline:
         Raises:
             PlumblineError: it has some; the try that they belong to is named.
         """
-        begun = self.session.get("fresh_runs", {}).get(_make_key(trainer, arm))
-        if begun is None or begun["page"] == page or begun["baseline"] != trainer.method(BASELINE):
+        entry = self.session.get("fresh_runs", {}).get(_make_key(trainer, arm))
+        if entry is None or entry["page"] == page or entry["baseline"] != trainer.method(BASELINE):
             return
-        own = {run.fingerprint for run in bank.list_runs(trainer.group, trainer.method(arm))}
-        here = {run.fingerprint for run in self.list_runs(trainer, bank)}
-        if own & here or not here:
-            first = f"plumbline try -m {shlex.quote(begun['message'])} --first-seed {begun['first_seed']}"
+        arm_machines = {run.fingerprint for run in bank.list_runs(trainer.group, trainer.method(arm))}
+        bank_machines = {run.fingerprint for run in self.list_runs(trainer, bank)}
+        if arm_machines & bank_machines or not bank_machines:
+            first = f"plumbline try -m {shlex.quote(entry['message'])} --first-seed {entry['first_seed']}"
             raise PlumblineError(
                 f"{arm}: this code was kept by another try, whose fresh runs were begun: they decide, and the same "
                 f"code has no second try, by other seeds or another rule. Finish that one: {first}, and what else it "
-                f"was asked with ({begun['page']})"
+                f"was asked with ({entry['page']})"
             )
 
     def run_again(
@@ -258,14 +258,14 @@ class FolderBaseline:
             asked_first_seed: the first seed of the request.
         """
         arm, fresh_runs = decision.terms.candidate, self.session.get("fresh_runs", {})
-        key, begun = _make_key(trainer, arm), fresh_runs.get(_make_key(trainer, arm), {})
-        seeds, theirs = (list[int](begun.get(name, ())) for name in ("seeds", "baseline_seeds"))
+        key, entry = _make_key(trainer, arm), fresh_runs.get(_make_key(trainer, arm), {})
+        seeds, theirs = (list[int](entry.get(name, ())) for name in ("seeds", "baseline_seeds"))
         page, against = decision.terms.name, trainer.method(BASELINE)
-        looked_at = max(run.seed for run in decision.runs if run.arm != BASELINE)
-        if min(seeds, default=0) <= looked_at or begun.get("baseline") != against or not theirs:
+        last_seed = max(run.seed for run in decision.runs if run.arm != BASELINE)
+        if min(seeds, default=0) <= last_seed or entry.get("baseline") != against or not theirs:
             unused = count(max({*bank.list_seeds(trainer.group), *seeds, *theirs}) + 1)
             seeds, theirs = (list(islice(unused, decision.terms.fresh_runs)) for _ in range(2))
-        begun = _Fresh(
+        entry = _Fresh(
             seeds=seeds,
             baseline_seeds=theirs,
             page=page,
@@ -273,23 +273,23 @@ class FolderBaseline:
             first_seed=asked_first_seed,
             baseline=against,
         )
-        self.record_session(fresh_runs=fresh_runs | {key: begun})
+        self.record_session(fresh_runs=fresh_runs | {key: entry})
         self.tell(f"{arm}: runs again with fresh seeds before it becomes the baseline")
-        in_turn = [pair for at, own in zip(theirs, seeds) for pair in ((BASELINE, at), (arm, own))]
+        in_turn = [pair for their_seed, seed in zip(theirs, seeds) for pair in ((BASELINE, their_seed), (arm, seed))]
         return decide_by_fresh_runs(decision, self._take_runs(trainer, bank, in_turn))
 
     def forget_fresh_runs(self, trainer: CommandTrainer, arm: str) -> None:
         """Let the next try of this code have other fresh runs, since these could not be judged."""
         key, fresh_runs = _make_key(trainer, arm), self.session.get("fresh_runs", {})
-        self.record_session(fresh_runs={other: fresh for other, fresh in fresh_runs.items() if other != key})
+        self.record_session(fresh_runs={name: fresh for name, fresh in fresh_runs.items() if name != key})
 
     def find_page_that_kept(self, message: str, flags: list[str]) -> str | None:
         """The page of the try that made the baseline, where these are its words and the working tree is its code."""
         keep = self.session.get("kept", {})
         if (keep.get("message"), keep.get("flags")) != (message, flags):
             return None
-        kept = self._kept_arm
-        return str(keep["page"]) if self.repository.candidate(kept.flags).method == kept.method else None
+        arm = self._kept_arm
+        return str(keep["page"]) if self.repository.candidate(arm.flags).method == arm.method else None
 
     @property
     def _kept_arm(self) -> Arm:
@@ -313,8 +313,8 @@ class FolderBaseline:
             self.record_session(start=self.arm.record)
         keeps = self.session.get("keeps", [])
         if not keeps or keeps[-1]["page"] != request["page"]:  # else it was killed before the baseline was moved
-            before = {"before": self.arm.record, "first_seed": self.first_seed}
-            keep = {"words": arm.words, "page": request["page"], **before}
+            previous_state = {"before": self.arm.record, "first_seed": self.first_seed}
+            keep = {"words": arm.words, "page": request["page"], **previous_state}
             first_seed = min((run.seed for run in decision.fresh if run.arm != BASELINE), default=self.first_seed)
             self.record_session(first_seed=first_seed, kept=request | {"arm": arm.record}, keeps=[*keeps, keep])
         self.folder.move_baseline(self.repository, arm)
@@ -334,14 +334,14 @@ class FolderBaseline:
         if not keeps or keeps[-1]["page"] != page:
             newest = f"the newest is {keeps[-1]['page']}" if keeps else "nothing is kept"
             raise PlumblineError(f"{page} did not make the baseline; keeps are taken back the newest first: {newest}")
-        before = self.repository.recall(keeps[-1]["before"])
-        self.folder.move_baseline(self.repository, before)
+        arm = self.repository.recall(keeps[-1]["before"])
+        self.folder.move_baseline(self.repository, arm)
         withdraw(page)
         self.session.pop("kept", None)
         if len(keeps) == 1:
             del self.session["start"]
         self.record_session(keeps=keeps[:-1], first_seed=keeps[-1]["first_seed"])
-        return before
+        return arm
 
     def require_same_machine(self, bank: Bank) -> None:
         """Refuse a candidate where the bank was made on another machine than this one.
@@ -352,17 +352,17 @@ class FolderBaseline:
         runs = self.list_runs(self.trainer(), bank)
         if not runs or self.file.where.profile:
             return
-        here: dict[str, str] = dict(fingerprint.read_machine(self.file.where.devices[0]))
+        machine: dict[str, str] = dict(fingerprint.read_machine(self.file.where.devices[0]))
         result = read_result(self.folder.runs / f"{runs[-1].run_id}.result.json")
-        there = dict(result.fingerprint) if result is not None else here
+        bank_machine = dict(result.fingerprint) if result is not None else machine
         data = self.file.run.data
         if self.repository.list_tracked(*(name for name in data if not os.path.isabs(name))):
-            there.pop("data", None)  # of a commit, whatever the working tree has
+            bank_machine.pop("data", None)  # of a commit, whatever the working tree has
         elif digest := fingerprint.hash_data(self.file.folder, data):
-            here["data"] = digest
-        names = sorted({*here, "gpu", "driver", "data"} & {*here, *there})
-        differ = [f"{key}: {there.get(key, 'none')}, {here.get(key, 'none')}" for key in names]
-        if differ := [label for label, key in zip(differ, names) if there.get(key) != here.get(key)]:
+            machine["data"] = digest
+        names = sorted({*machine, "gpu", "driver", "data"} & {*machine, *bank_machine})
+        differ = [f"{key}: {bank_machine.get(key, 'none')}, {machine.get(key, 'none')}" for key in names]
+        if differ := [label for label, key in zip(differ, names) if bank_machine.get(key) != machine.get(key)]:
             raise PlumblineError(f"the baseline cannot be compared with: {ELSEWHERE.format('; '.join(differ))}")
 
     def record_session(self, **more: Any) -> None:
@@ -390,11 +390,13 @@ def commit(repository: Repository, arm: Arm) -> str:
     left_out = [f":(top,exclude,literal){name}" for name in names]
     with index_kept(repository.top) as keep:
         for command in (["add", "--all", "--", ":/", *left_out], ["commit", "--message", arm.words]):
-            done = subprocess.run(
+            process = subprocess.run(
                 ["git", *command], cwd=repository.top, capture_output=True, text=True, errors="replace"
             )
-            if done.returncode:
-                lines = (done.stderr or done.stdout).strip().splitlines() or ["nothing; a hook may have refused it"]
+            if process.returncode:
+                lines = (process.stderr or process.stdout).strip().splitlines() or [
+                    "nothing; a hook may have refused it"
+                ]
                 raise PlumblineError(f"nothing was committed: git {command[0]} says: {lines[-1]}")
         keep()
     return f"Committed: {arm.words}{f' (with {NAME}, which was new)' if new else ''}"

@@ -148,19 +148,19 @@ class FolderScreen:
     def terms(self) -> ScreenTerms:
         """What is settled before the first run."""
         baseline, options, file = self.baseline, self.options, self.baseline.file
-        asked = question_again(baseline, self.base, self.base, "", file.metric.called)
+        question = question_again(baseline, self.base, self.base, "", file.metric.called)
         return ScreenTerms(
             name=f"screen-{slug(Path(options.ideas).stem)}",
-            baseline=asked.baseline,
-            metric=asked.metric,
-            higher=asked.higher,
+            baseline=question.baseline,
+            metric=question.metric,
+            higher=question.higher,
             minimum_gain=file.decide.minimum_gain,
             changes={name: idea.text for name, idea in self.ideas.ideas.items()},
-            unit=asked.unit,
-            trainer=asked.trainer,
-            budget=asked.budget,
-            size=asked.size,
-            varies=asked.varies,
+            unit=question.unit,
+            trainer=question.trainer,
+            budget=question.budget,
+            size=question.size,
+            varies=question.varies,
             equal=parse_measures(options.equal, "--equal") or file.decide.equal,
             # The seeds before it are those of the baseline's runs, made or not.
             first_seed=max(options.first_seed or 0, baseline.first_seed + file.decide.baseline_runs),
@@ -207,8 +207,8 @@ class FolderScreen:
 
     def trainer(self, arms: Mapping[str, Mapping[str, str]]) -> CommandTrainer:
         """Make what trains these arms."""
-        made = {name: self.make_arm(self._list_ideas(settings)) for name, settings in arms.items()}
-        return replace(self.baseline.trainer(), arms={BASELINE: self.base} | made, compared_with="")
+        idea_arms = {name: self.make_arm(self._list_ideas(settings)) for name, settings in arms.items()}
+        return replace(self.baseline.trainer(), arms={BASELINE: self.base} | idea_arms, compared_with="")
 
     @staticmethod
     def _list_ideas(settings: Mapping[str, str]) -> tuple[str, ...]:

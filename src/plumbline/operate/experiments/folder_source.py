@@ -113,12 +113,12 @@ class FolderSource:
         question = settle_margin(self, question, make=False) if question.as_good_as else question
         settled = settle_try(self, question)
         theirs = [run for step, _ in settled.plan.steps for run in step if run[0] == BASELINE]
-        there = sum(bank.find_run(trainer.run_id(*run)) is not None for run in theirs)
+        banked_count = sum(bank.find_run(trainer.run_id(*run)) is not None for run in theirs)
         command = f"{question.trainer} {shlex.join(candidate.flags)}".strip()
         expected, missing, seconds = self._estimate_time(settled)
         plan = (
             f"{candidate.words} against {other.words}: {command}. {describe_rule(settled.terms)} Of the baseline's "
-            f"{len(theirs)} runs {there} are there. {expected}{describe_plan(question)}"
+            f"{len(theirs)} runs {banked_count} are there. {expected}{describe_plan(question)}"
         )
         more: dict[str, Any] = {"command": command, "runs_at_most": missing, "seconds_at_most": seconds}
         return print_plan(plan, candidate=candidate.words, baseline=other.words, **more)
@@ -168,12 +168,12 @@ class FolderSource:
                 or decision.terms.claim
             ):
                 continue
-            same = decision.asked.get("design") == self.record["design"]
-            same = same and decision.verdict in STATUS and decision.verdict != Outcome.CRASHED
+            is_same = decision.asked.get("design") == self.record["design"]
+            is_same = is_same and decision.verdict in STATUS and decision.verdict != Outcome.CRASHED
             unread = (
                 decision.verdict.is_kept and question.fresh_runs and not (decision.fresh or decision.equal_seeds)
             )  # kept with --baseline
-            if (decision.is_unconfirmed or (same and not unread)) and path.with_suffix(".md").exists():
+            if (decision.is_unconfirmed or (is_same and not unread)) and path.with_suffix(".md").exists():
                 return decision
         return None
 
@@ -236,15 +236,18 @@ class FolderSource:
             line = baseline.move(self.candidate, decision, request)
         if decision.fresh and decision.verdict == Outcome.CANNOT_BE_JUDGED:
             baseline.forget_fresh_runs(trainer, decision.terms.candidate)
-        if not (later := options.commit and is_keep):  # else the row names the commit, which is yet to be made
+        if not (row_follows := options.commit and is_keep):  # else the row names the commit, which is yet to be made
             append_rows(trainer, decision)
         log = self._find_lost_log(decision)
         more = {"commit": self.candidate.commit} | ({"log": str(log)} if log else {})
         page = self.place.page(decision.terms.name)
         follow = partial(self._format_next_step, decision, log)
-        rest = (lambda: line, (lambda: follow_and_write_row(follow, trainer, decision)) if later else follow)
+        follow_ups = (
+            lambda: line,
+            (lambda: follow_and_write_row(follow, trainer, decision)) if row_follows else follow,
+        )
         return print_and_follow(
-            partial(print_decision, decision, page, as_json=options.json, **more), rest, as_json=options.json
+            partial(print_decision, decision, page, as_json=options.json, **more), follow_ups, as_json=options.json
         )
 
     def _format_next_step(self, decision: Decision, log: Path | None) -> str:
@@ -267,11 +270,11 @@ class FolderSource:
 
     def _find_lost_log(self, decision: Decision) -> Path | None:
         """The log of a run that has no value, where that decided; None if each has one."""
-        lost = [run for run in decision.runs if not run.has_value]
-        if not lost:
+        lost_runs = [run for run in decision.runs if not run.has_value]
+        if not lost_runs:
             return None
-        arm = self.other if lost[0].arm == BASELINE else self.candidate
-        return self.baseline.folder.log(arm.method, lost[0].seed)
+        arm = self.other if lost_runs[0].arm == BASELINE else self.candidate
+        return self.baseline.folder.log(arm.method, lost_runs[0].seed)
 
 
 def explain_implausible(gain: RunGain, *, higher: bool) -> str | None:
@@ -283,12 +286,12 @@ def explain_implausible(gain: RunGain, *, higher: bool) -> str | None:
     )
 
 
-def print_and_follow(decision: Callable[[], int], rest: Iterable[Callable[[], str]], *, as_json: bool) -> int:
+def print_and_follow(decision: Callable[[], int], follow_ups: Iterable[Callable[[], str]], *, as_json: bool) -> int:
     """Print a decision, and do and report what follows it, which may yet be refused (a commit, by a hook): as JSON the
     decision comes last, since there is one object, and it may be an error.
     """
     code = None if as_json else decision()
-    for follow in rest:
+    for follow in follow_ups:
         if line := follow():
             tell(line)
     return decision() if code is None else code
@@ -320,8 +323,8 @@ def append_rows(trainer: CommandTrainer, decision: Decision) -> None:
     for arm in (*([] if trainer.folder.has_rows() else [BASELINE]), decision.terms.candidate):
         record = decision.asked["arms"][arm == BASELINE]
         head = trainer.repository.arm("HEAD")  # where it is this code, it is the commit that the history has
-        same = head.tree == trainer.repository.recall(record).tree
-        commits = (head.commit[:7], record["commit"][:7]) if same else (record["commit"][:7],)
+        is_head = head.tree == trainer.repository.recall(record).tree
+        commits = (head.commit[:7], record["commit"][:7]) if is_head else (record["commit"][:7],)
         trainer.folder.append_row(decision.terms.metric, _row(trainer, decision, arm, commits[0]), known_as=commits)
 
 

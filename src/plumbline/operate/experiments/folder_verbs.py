@@ -175,8 +175,10 @@ def _finish_keep(options: argparse.Namespace, baseline: FolderBaseline, page: Pa
     if not commits:
         append_rows(baseline.trainer(), decision)
     committed = partial(commit, baseline.repository, baseline.arm)
-    rest = [lambda: follow_and_write_row(committed, baseline.trainer(), decision)] if commits else []
-    return print_and_follow(partial(print_decision, decision, page, as_json=options.json), rest, as_json=options.json)
+    follow_ups = [lambda: follow_and_write_row(committed, baseline.trainer(), decision)] if commits else []
+    return print_and_follow(
+        partial(print_decision, decision, page, as_json=options.json), follow_ups, as_json=options.json
+    )
 
 
 def confirm(options: argparse.Namespace, root: Path) -> int:
@@ -211,13 +213,13 @@ def forget(name: str, root: Path) -> int:
     with folder.hold(f"plumbline log --forget {name}"):
         baseline = open_baseline(load(root))
         decision = place.read_decision(name, claims=False)
-        before = baseline.forget(decision.terms.name, lambda page: place.withdraw(page, WHY))
+        arm = baseline.forget(decision.terms.name, lambda page: place.withdraw(page, WHY))
         append_rows(baseline.trainer(), replace(decision, verdict=Outcome.DISCARD))
         trainer, bank = baseline.trainer(), place.bank()
-        runs = bank.list_runs(trainer.group, before.method)
-        there = sum(run.seed >= baseline.first_seed for run in runs)
+        runs = bank.list_runs(trainer.group, arm.method)
+        run_count = sum(run.seed >= baseline.first_seed for run in runs)
         message = (
-            f"The baseline is {before.words} ({before.commit[:7]}) again, with its {format_count(there, 'run')}; "
+            f"The baseline is {arm.words} ({arm.commit[:7]}) again, with its {format_count(run_count, 'run')}; "
             f"{decision.terms.candidate} stands in the log as taken back, and in results.tsv as discard."
         )
         mine = "Your files and commits are as they were: git restore FILE or git revert COMMIT undoes the change."

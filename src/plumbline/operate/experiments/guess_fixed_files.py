@@ -37,19 +37,22 @@ def guess(readers: Mapping[str, Collection[str]], written: Collection[str], pref
     }
     scripts = [program for program in by_program if program.endswith(".py")]
     measuring = [program for program in scripts if _is_of_measure(program)]
-    others = {name for program, files in by_program.items() if program not in measuring for name in files}
-    every = others.union(*by_program.values())
+    other_files = {name for program, files in by_program.items() if program not in measuring for name in files}
+    all_files = other_files.union(*by_program.values())
     if len(measuring) == 1 and len(scripts) > 1:
         chosen = {measuring[0]} | {
-            name for name in by_program[measuring[0]] if name not in others or _is_of_measure(name)
+            name for name in by_program[measuring[0]] if name not in other_files or _is_of_measure(name)
         }
         reason = f"{measuring[0]} measures, and reads what the programs that train do not, or what is named so"
     else:
-        chosen = {name for name in every if _is_of_measure(name)} - set(scripts)
+        chosen = {name for name in all_files if _is_of_measure(name)} - set(scripts)
         reason = "read, not written, and named as what measures is"
-    below = f"{prefix}/" if prefix else ""
-    chosen, every = ({name.removeprefix(below) for name in each if name.startswith(below)} for each in (chosen, every))
-    return _join(chosen, every), reason
+    folder_prefix = f"{prefix}/" if prefix else ""
+    chosen, all_files = (
+        {name.removeprefix(folder_prefix) for name in each if name.startswith(folder_prefix)}
+        for each in (chosen, all_files)
+    )
+    return _join(chosen, all_files), reason
 
 
 def _is_input(name: str) -> bool:
@@ -61,13 +64,13 @@ def _is_of_measure(name: str) -> bool:
     return bool(_MEASURES.search(name))
 
 
-def _join(chosen: Collection[str], every: Collection[str]) -> list[str]:
+def _join(chosen: Collection[str], all_files: Collection[str]) -> list[str]:
     """The patterns of files: many of one folder as one, where no other file that was read matches it."""
     patterns: list[str] = []
     for folder in sorted({os.path.dirname(name) for name in chosen}):
         names = sorted(name for name in chosen if os.path.dirname(name) == folder)
-        same = next((at for at, (a, b) in enumerate(zip(names[0], names[-1])) if a != b), len(names[0]))
-        pattern = f"{glob.escape(names[0][:same])}*"
-        joined = len(names) > _NAMED and set(select(every, [pattern])) <= set(chosen)
+        prefix_length = next((at for at, (a, b) in enumerate(zip(names[0], names[-1])) if a != b), len(names[0]))
+        pattern = f"{glob.escape(names[0][:prefix_length])}*"
+        joined = len(names) > _NAMED and set(select(all_files, [pattern])) <= set(chosen)
         patterns += [pattern] if joined else map(glob.escape, names)
     return patterns

@@ -114,9 +114,9 @@ def _read_reruns(baseline: FolderBaseline, group: str, bank: Bank) -> list[tuple
 def list_reruns(baseline: FolderBaseline, bank: Bank) -> list[dict[str, Any]]:
     """List the seeds that were run twice, each with both values, of those runs that have one."""
     return [
-        {"seed": run.seed, "values": [run.value, again.value]}
-        for run, again in _read_reruns(baseline, baseline.trainer().group, bank)
-        if run.value is not None and again.value is not None
+        {"seed": run.seed, "values": [run.value, rerun.value]}
+        for run, rerun in _read_reruns(baseline, baseline.trainer().group, bank)
+        if run.value is not None and rerun.value is not None
     ]
 
 

@@ -31,22 +31,22 @@ def record_metric(baseline: FolderBaseline, bank: Bank) -> None:
 
 def list_lost(baseline: FolderBaseline) -> list[str]:
     """List what of `plumbline.toml` is no longer as it was when the baseline was measured by it."""
-    lost, file = list[str](), baseline.file
-    gone = set(baseline.session.get("fixed", ())) - set(file.metric.fixed)
+    refusals, file = list[str](), baseline.file
+    lost_patterns = set(baseline.session.get("fixed", ())) - set(file.metric.fixed)
     wider = [pattern for pattern in file.metric.fixed if not set("?[") & {*pattern}]  # a * has all of another pattern
-    if freed := sorted(gone - {*select(gone, wider)}):
-        lost.append(
+    if freed := sorted(lost_patterns - {*select(lost_patterns, wider)}):
+        refusals.append(
             f"metric.fixed of plumbline.toml has lost {name_some(freed)}, by which the baseline was measured; write it "
             f"again. {_ANEW}"
         )
     now, called = _describe_metric(baseline), file.metric.called
-    for key, was in baseline.session.get("metrics", {}).get(called, now).items():
-        if now[key] != was:
-            lost.append(
-                f"metric.{key} of plumbline.toml is {now[key]!r}, and was {was!r} when `{called}` was measured before: "
-                f"write that again, or give the other metric a name of its own (metric.name). {_ANEW}"
+    for key, value in baseline.session.get("metrics", {}).get(called, now).items():
+        if now[key] != value:
+            refusals.append(
+                f"metric.{key} of plumbline.toml is {now[key]!r}, and was {value!r} when `{called}` was measured "
+                f"before: write that again, or give the other metric a name of its own (metric.name). {_ANEW}"
             )
-    return lost
+    return refusals
 
 
 def _describe_metric(baseline: FolderBaseline) -> dict[str, str]:

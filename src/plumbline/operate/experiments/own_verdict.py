@@ -111,8 +111,8 @@ def write(request: VerdictInputs) -> str:
         page = own_page.make_page(result)
         page.write(request.page, _list_numbers(result, page.sentence))
     numbers = {decision_accuracy.NUMBERS: files.sha256_file(request.page.with_suffix(".json"))}
-    others = [request.page.with_suffix(ending) for ending in (".json", ".svg")]
-    fingerprint_file.write(request.page, request.fingerprint, companions=others, **numbers)
+    companions = [request.page.with_suffix(ending) for ending in (".json", ".svg")]
+    fingerprint_file.write(request.page, request.fingerprint, companions=companions, **numbers)
     return page.sentence
 
 
@@ -138,18 +138,18 @@ def _append_tries(request: VerdictInputs) -> AbstractContextManager[Ledger]:
 def _list_own_orders(reader: FinishedRunReader, page: Path) -> list[decision_accuracy.DecisionAccuracy]:
     """The pairs that these runs themselves order at both scales; and with them those of earlier pages."""
     mine, label, orders = reader.mine, reader.deciding.label, []
-    here = _average_at_both_scales(reader)
-    if here is not None:
-        base, larger = ({method: each[place] for method, each in here["means"].items()} for place in (0, 1))
+    averages = _average_at_both_scales(reader)
+    if averages is not None:
+        base, larger = ({method: each[place] for method, each in averages["means"].items()} for place in (0, 1))
         own_order = decision_accuracy.compare(base, larger, source="the runs of this page", metric=label)
         orders += [own_order] if own_order.pairs > 1 else []  # 0 or 100 % of one pair says nothing
-    before = [
+    pages = [
         entry
         for entry in decision_accuracy.read_pages(page.parent, without=mine.name)
         if (entry["study"], entry["metric"], entry["scales"][0]) == (mine.study.code, reader.deciding.name, mine.scale)
     ]
-    every = decision_accuracy.pool_pages([*before, *([here] if here else [])], label) if before else None
-    return [*orders, *([every] if every else [])]
+    pool = decision_accuracy.pool_pages([*pages, *([averages] if averages else [])], label) if pages else None
+    return [*orders, *([pool] if pool else [])]
 
 
 def _average_at_both_scales(reader: FinishedRunReader) -> dict[str, Any] | None:

@@ -116,12 +116,12 @@ class ExperimentFolders:
         """Take a keep back that was a mistake, in its page and in the ledger."""
         decision, entries = read_decision(self.pages / f"{name}.json"), self.read_ledger().entries
         entry = next(each for each in reversed(entries) if each.name == name and each.verdict)
-        lost = replace(decision, verdict=Outcome.CANNOT_BE_JUDGED, estimate=None, p=None, at=process_record.now())
-        lost = replace(lost, sentence=write_sentence(lost, reason=why))
-        withdrawal = replace(entry, verdict=lost.verdict, sentence=lost.sentence, at=lost.at)
+        decision = replace(decision, verdict=Outcome.CANNOT_BE_JUDGED, estimate=None, p=None, at=process_record.now())
+        decision = replace(decision, sentence=write_sentence(decision, reason=why))
+        withdrawal = replace(entry, verdict=decision.verdict, sentence=decision.sentence, at=decision.at)
         with ledgers.append_provisionally(self.ledger, [withdrawal]) as ledger:
-            lost = replace(lost, ledger=ledgers.write_statement(ledger, self.pages))
-            decision_page.write(lost, self.page(name))
+            decision = replace(decision, ledger=ledgers.write_statement(ledger, self.pages))
+            decision_page.write(decision, self.page(name))
 
     def read_decision(self, name: str | None, *, only_kept: bool = False, claims: bool = True) -> Decision:
         """Read a decision by its name, the message of what was tried or its number in the log, or the newest one.
@@ -135,14 +135,14 @@ class ExperimentFolders:
         """
         decisions = self.decisions()
         if name is not None:
-            there = {path.stem: path for path in decisions}
-            by_words = {} if name in there else self._by_words(decisions, claims=claims and not only_kept)
+            paths_by_name = {path.stem: path for path in decisions}
+            by_words = {} if name in paths_by_name else self._by_words(decisions, claims=claims and not only_kept)
             if name.isdecimal() and name not in by_words:
-                by_words = self._by_number(there)
-            if name not in {**there, **by_words}:
-                like = nearest(name, [*there, *by_words]) or "; plumbline log lists them"
+                by_words = self._by_number(paths_by_name)
+            if name not in {**paths_by_name, **by_words}:
+                like = nearest(name, [*paths_by_name, *by_words]) or "; plumbline log lists them"
                 raise PlumblineError(f"there is no experiment {name!r} {self.where}{like}")
-            decision = read_decision({**there, **by_words}[name])
+            decision = read_decision({**paths_by_name, **by_words}[name])
             if only_kept and (not decision.verdict.is_kept or decision.terms.claim):
                 reason = "is a claim" if decision.terms.claim else f"ended as '{decision.verdict}'"
                 raise PlumblineError(
@@ -157,10 +157,10 @@ class ExperimentFolders:
         kind = "that was kept" if only_kept else "yet"
         raise PlumblineError(f"{self.lacking}there is no experiment {kind} {self.where}: {self.first}")
 
-    def _by_number(self, there: Mapping[str, Path]) -> dict[str, Path]:
+    def _by_number(self, paths: Mapping[str, Path]) -> dict[str, Path]:
         """Find the decisions by the numbers of their tries, which a ledger never changes."""
         tried = (entry for entry in self.read_ledger().entries if entry.is_try)
-        return {str(number): there[entry.name] for number, entry in enumerate(tried, start=1) if entry.name in there}
+        return {str(number): paths[entry.name] for number, entry in enumerate(tried, start=1) if entry.name in paths}
 
     @staticmethod
     def _by_words(paths: list[Path], *, claims: bool) -> dict[str, Path]:
@@ -265,7 +265,7 @@ def print_log(options: argparse.Namespace, place: ExperimentFolders, now: Arm | 
     if not rows:
         raise PlumblineError(f"{place.lacking}{ledger.path}: nothing was tried yet; {place.first}")
     heads = ("#", "when (UTC)", "what was tried", "against", "runs", "gain", "verdict")
-    _print(heads, [_format_cells(row) for row in rows], whole=("#", "when (UTC)", "runs", "gain", "verdict"))
+    _print(heads, [_format_cells(row) for row in rows], whole_columns=("#", "when (UTC)", "runs", "gain", "verdict"))
     if any(row["page"] for row in rows):
         print(fold_lines("The page of a row: plumbline page NUMBER", sys.stdout))
     if now is not None:
@@ -330,11 +330,11 @@ def _make_row(
     return row | facts
 
 
-def _print(heads: Sequence[object], rows: Sequence[Sequence[str]], whole: Sequence[str] = ()) -> None:
+def _print(heads: Sequence[object], rows: Sequence[Sequence[str]], whole_columns: Sequence[str] = ()) -> None:
     table = Table(*map(str, heads), box=box.SIMPLE_HEAD, pad_edge=False)
     for column in table.columns:
         column.overflow = "fold"  # names differ at their ends
-        column.no_wrap = column.header in whole
+        column.no_wrap = column.header in whole_columns
     for row in rows:
         table.add_row(*map(visible, row))
     Console(markup=False, emoji=False, highlight=False).print(table)

@@ -127,15 +127,15 @@ class ProfileRuns:
         with self._hold_jobs() as lock:
             targets = [str(path.relative_to(home)) for path in results.values()]
             code = call([*command, "--", *targets], keeps=[lock], meanwhile=lambda: _say(results, tell))
-        lost = 0
+        lost_count = 0
         for path, result in results.items():
             if result.exists() or interruption_file(result).exists():
                 yield path
             else:
-                lost += 1
-        if lost:
+                lost_count += 1
+        if lost_count:
             raise PlumblineError(
-                f"{lost} of {len(results)} runs were not made, for a reason of {self.file.where.profile} and not "
+                f"{lost_count} of {len(results)} runs were not made, for a reason of {self.file.where.profile} and not "
                 f"of their arm: Snakemake ended with {code}, as it says above; put that right and repeat the command: "
                 "what is finished is used"
             )

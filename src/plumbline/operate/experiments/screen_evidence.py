@@ -57,13 +57,14 @@ def examine_design(
         chosen: the levels that were chosen.
     """
     places = {(banked.run.run_id, banked.run.seed): place for place, banked in enumerate(source.bank.runs)}
-    own = [replace(trainer.evidence(run), order=places.get((run.run_id, run.seed))) for _, run in runs]
-    theirs = [replace(trainer.evidence(run), order=places.get((run.run_id, run.seed))) for run in past]
+    design_runs = [replace(trainer.evidence(run), order=places.get((run.run_id, run.seed))) for _, run in runs]
+    baseline_runs = [replace(trainer.evidence(run), order=places.get((run.run_id, run.seed))) for run in past]
     tries = source.place.read_ledger().count_tries_made(source.baseline_name, terms.metric)
     levels = {(name, level) for settings, _ in runs for name, level in settings.items()}
     arms = ComparedArms(
         evidence=replace(
-            _gather_changes(source, terms, sorted(levels)), runs=_by_seed({BASELINE: theirs, DESIGN: own})
+            _gather_changes(source, terms, sorted(levels)),
+            runs=_by_seed({BASELINE: baseline_runs, DESIGN: design_runs}),
         ),
         baseline=BASELINE,
         candidate=DESIGN,
@@ -73,10 +74,13 @@ def examine_design(
     )
     answers = {name: every_check.CHECKS[name](arms) for name in _OF_ALL}
     sign = 1 if terms.higher else -1  # residuals count upwards, whichever way the metric does
-    left = [replace(each, value=None if rest is None else sign * rest) for each, rest in zip(own, residuals)]
-    of_residuals = replace(arms.evidence, runs=_by_seed({BASELINE: theirs, DESIGN: left}))
+    residual_runs = [
+        replace(each, value=None if residual is None else sign * residual)
+        for each, residual in zip(design_runs, residuals)
+    ]
+    of_residuals = replace(arms.evidence, runs=_by_seed({BASELINE: baseline_runs, DESIGN: residual_runs}))
     answers[_INDEPENDENT] = independence.check(replace(arms, evidence=of_residuals))
-    pairs = [(settings, evidence) for (settings, _), evidence in zip(runs, own)]
+    pairs = [(settings, evidence) for (settings, _), evidence in zip(runs, design_runs)]
     answers[_BUDGET] = _compare_budgets(source, terms, pairs, chosen)
     return answers
 
@@ -134,8 +138,8 @@ def _compare_budgets(
     for factor, level in chosen:
         name = source.name_level((factor, level))
         sides = {
-            side: [evidence for settings, evidence in runs if settings[factor] == wanted]
-            for side, wanted in ((BASELINE, first[factor]), (name, level))
+            side: [evidence for settings, evidence in runs if settings[factor] == side_level]
+            for side, side_level in ((BASELINE, first[factor]), (name, level))
         }
         answer = equal_budget.check(
             ComparedArms(

@@ -105,8 +105,8 @@ class IdeasFile(ClosedStruct, frozen=True, kw_only=True):
 
 def list_flags(words: tuple[str, ...]) -> list[str]:
     """Name what the words of a command set: ``--lr`` of ``--lr 3e-3`` and ``--lr=3e-3``, ``lr`` of ``lr=3e-3``."""
-    named = [word.partition("=")[0] for word in words if _is_flag(word) or "=" in word]
-    return list(dict.fromkeys(named))
+    names = [word.partition("=")[0] for word in words if _is_flag(word) or "=" in word]
+    return list(dict.fromkeys(names))
 
 
 def _is_flag(word: str) -> bool:
@@ -135,9 +135,9 @@ def load(path: Path) -> IdeasFile:
     for name, idea in ideas.items() if isinstance(ideas, dict) else ():
         if isinstance(idea, str):
             raise PlumblineError(f"{path}: ideas.{name}: is a text; say what it is: {{ flags = {idea!r} }}")
-        if isinstance(idea, dict) and (below := next((key for key in idea if isinstance(idea[key], dict)), "")):
+        if isinstance(idea, dict) and (subkey := next((key for key in idea if isinstance(idea[key], dict)), "")):
             raise PlumblineError(
-                f'{path}: ideas.{name}.{below}: a dot divides a key; write the name in quotes: "{name}.{below}" = ...'
+                f'{path}: ideas.{name}.{subkey}: a dot divides a key; write the name in quotes: "{name}.{subkey}" = ...'
             )
         if isinstance(idea, list):
             raise PlumblineError(

@@ -110,7 +110,7 @@ def only_of_training(candidates: list[SeenMetric]) -> str:
 
 def describe_early(metric: SeenMetric, candidates: list[SeenMetric]) -> str:
     """State that a metric was last printed long before another one, where that is so: it may be of no trained model."""
-    last = max((other for other in candidates if other.row is not None), key=lambda other: other.row or 0, default=None)
+    last = max((each for each in candidates if each.row is not None), key=lambda each: each.row or 0, default=None)
     if metric.row is None or last is None or last.row is None or last.row - metric.row < EARLY:
         return ""
     return (
@@ -126,18 +126,18 @@ def list_kinds_of_rows(part: MetricPart, last: LastValue) -> list[str]:
     where, instead = (f'file = "{file}" and ', " in place of json") if file else ("", "")
     remarks = []
     for name, texts in last.other_rows.items():
-        kind, others = last.row[name], ", ".join(map(repr, texts))
+        kind, kinds = last.row[name], ", ".join(map(repr, texts))
         if not name:
             remarks.append(
-                f"{key} stands in lines {kind!r} and {others}: the last of all counts; to read one kind alone, write a "
+                f"{key} stands in lines {kind!r} and {kinds}: the last of all counts; to read one kind alone, write a "
                 "pattern under [metric] that begins with its words"
             )
             continue
-        own, kinds = (rf'"{re.escape(each)}"\s*:\s*' for each in (key, name.rpartition(".")[2]))
+        key_form, kind_form = (rf'"{re.escape(each)}"\s*:\s*' for each in (key, name.rpartition(".")[2]))
         quoted = rf"{kind}\b" if kind in ("true", "false") or kind.isdigit() else f'"{re.escape(kind)}"'
         remarks.append(
-            f"{key} stands in rows of {name} {kind!r} and of {others}: the last of all counts; to read {kind!r} alone, "
-            f"""write {where}pattern = '^(?=.*{kinds}{quoted}).*{own}([^,}}]+)' under [metric]{instead}"""
+            f"{key} stands in rows of {name} {kind!r} and of {kinds}: the last of all counts; to read {kind!r} alone, "
+            f"""write {where}pattern = '^(?=.*{kind_form}{quoted}).*{key_form}([^,}}]+)' under [metric]{instead}"""
         )
     return remarks
 
@@ -168,10 +168,10 @@ def _in_lines(lines: list[str]) -> list[SeenMetric]:
     for form in KNOWN:
         first, *rest = form.split()
         spelled = re.escape(first) + "".join(f"[ _/]{re.escape(word)}" for word in rest)
-        after = r"([\"']?\s*[:=]?\s*[\"']?)"
+        separator = r"([\"']?\s*[:=]?\s*[\"']?)"
         number = _FRACTION if form in BARE else _NUMBER
-        within = re.compile(rf"(?<![\w/])(?<!train )({spelled}){after}({number})(?![\w.])", re.IGNORECASE)
-        places = [place for row, line in enumerate(lines) for place in _find_places(within, row, line)]
+        regex = re.compile(rf"(?<![\w/])(?<!train )({spelled}){separator}({number})(?![\w.])", re.IGNORECASE)
+        places = [place for row, line in enumerate(lines) for place in _find_places(regex, row, line)]
         places = [each for each in places if each.at not in spans]
         spans |= {each.at for each in places}
         ordinary = {each.shape for each in places if not each.is_best}
@@ -213,11 +213,11 @@ class _Place:
         return re.sub(r"[\d.]+", "0", self.match.string[: self.match.start()])
 
 
-def _find_places(within: re.Pattern[str], row: int, line: str) -> list[_Place]:
-    matches = list(within.finditer(line))
+def _find_places(regex: re.Pattern[str], row: int, line: str) -> list[_Place]:
+    matches = list(regex.finditer(line))
     places = []
-    for before, match in zip([None, *matches], matches):
-        text = line[before.end() if before else 0 : match.start()]
+    for previous_match, match in zip([None, *matches], matches):
+        text = line[previous_match.end() if previous_match else 0 : match.start()]
         qualifier = QUALIFIER.search(text)
         is_marked = bool(_MARK.search(line[match.end() :]))
         is_best = bool(qualifier or BEST.search(text) or is_marked)
@@ -228,33 +228,33 @@ def _find_places(within: re.Pattern[str], row: int, line: str) -> list[_Place]:
 def _make_pattern(chosen: list[_Place], lines: list[str], *, best: bool) -> str:
     """A pattern that reads these places of the lines, and no others that look like them; empty if none does."""
     match = chosen[-1].match
-    name, between, _ = match.groups()
+    name, separator, _ = match.groups()
     number = r"(\S+)" if match.string[match.end() :][:1] in ("", " ", ",") else r"([-+.\w]+)"
-    spaces = r"\s*" if between.strip() else r"\s+"
-    pattern = name + spaces.join(re.split(r"\s+", between)) + number
+    spaces = r"\s*" if separator.strip() else r"\s+"
+    pattern = name + spaces.join(re.split(r"\s+", separator)) + number
     plain = ("^" if not match.start() else r"\b") + pattern
-    own = {each.at for each in chosen}
-    others = [
+    own_places = {each.at for each in chosen}
+    prefixes = [
         hit[0]
         for row, line in enumerate(lines)
         for each in re.finditer(plain, line)
-        if (row, each.start(1)) not in own and (hit := _BESIDE.search(line[: each.start()]))
+        if (row, each.start(1)) not in own_places and (hit := _BESIDE.search(line[: each.start()]))
     ]
-    behind = "".join(f"(?<!{_escape(text)})" for text in dict.fromkeys(others))
+    lookbehinds = "".join(f"(?<!{_escape(text)})" for text in dict.fromkeys(prefixes))
     linewise = rf"^(?{'=' if best else '!'}.*\b(?i:best|lowest|highest)\b).*\b{pattern}"
     if best:
         forms = [plain, *([rf"\b{_escape(chosen[-1].qualifier)}{pattern}"] if chosen[-1].qualifier else []), linewise]
     else:
-        forms = [plain, rf"(?<![\w/]){behind}{pattern}", linewise]
-    return next((form for form in forms if _reads_only(form, own, lines)), "")
+        forms = [plain, rf"(?<![\w/]){lookbehinds}{pattern}", linewise]
+    return next((form for form in forms if _reads_only(form, own_places, lines)), "")
 
 
-def _reads_only(pattern: str, own: set[tuple[int, int]], lines: list[str]) -> bool:
+def _reads_only(pattern: str, own_places: set[tuple[int, int]], lines: list[str]) -> bool:
     """Whether a pattern, which counts by its last match, reads the last of these places, and nowhere another number."""
     hits = [(row, each[-1]) for row, line in enumerate(lines) if (each := [*re.finditer(pattern, line)])]
     places = [(row, each.start(1)) for row, each in hits]
-    others = [each[1] for (_, each), place in zip(hits, places) if place not in own]
-    return places[-1:] == [max(own)] and not any(re.fullmatch(_NUMBER, text, re.IGNORECASE) for text in others)
+    texts = [each[1] for (_, each), place in zip(hits, places) if place not in own_places]
+    return places[-1:] == [max(own_places)] and not any(re.fullmatch(_NUMBER, text, re.IGNORECASE) for text in texts)
 
 
 def _escape(text: str) -> str:
@@ -293,8 +293,8 @@ def script(command: str, folder: Path) -> Path | None:
         parts = shlex.split(command)
     except ValueError:
         return None
-    for before, word in zip(["", *parts], parts):
-        path = folder / (f"{word.replace('.', '/')}.py" if before == "-m" else word)
+    for previous_word, word in zip(["", *parts], parts):
+        path = folder / (f"{word.replace('.', '/')}.py" if previous_word == "-m" else word)
         if path.suffix in (".py", ".sh") and path.is_file():
             return path
     return None
@@ -343,8 +343,8 @@ def find_missed(log_lines: list[str], folder: Path, ignored: list[str]) -> list[
     """What git ignores and a failed run missed, by the paths that its log names: with what lies next to it."""
     parts = [word for line in log_lines for word in re.split(r"""[\s"'(),;:=\[\]]+""", line) if word]
     names = {name for name in ignored if any(_has_parts(Path(word).parts, Path(name).parts) for word in parts)}
-    beside = {Path(name).parent for name in names if not (folder / name).is_dir()}
-    names |= {name for name in ignored if Path(name).parent in beside and not (folder / name).is_dir()}
+    parents = {Path(name).parent for name in names if not (folder / name).is_dir()}
+    names |= {name for name in ignored if Path(name).parent in parents and not (folder / name).is_dir()}
     return sorted(name.rstrip("/") for name in names)
 
 

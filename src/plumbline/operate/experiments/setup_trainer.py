@@ -83,20 +83,20 @@ def _parse_line(line: list[str]) -> argparse.Namespace:
 
 def _main(options: argparse.Namespace) -> int:
     root = Path.cwd()
-    there = (root / NAME).exists()
-    if options.command and there and (differ := _describe_difference(options, load(root))):
+    has_file = (root / NAME).exists()
+    if options.command and has_file and (differ := _describe_difference(options, load(root))):
         raise PlumblineError(
             f"{root / NAME} is there, and is never written over; it says another {differ}: edit it, or remove it; "
             "plumbline setup-trainer without a command takes its baseline's runs"
         )
-    if not options.command and not there:
+    if not options.command and not has_file:
         raise PlumblineError(f'{root} has no {NAME}; name what trains: plumbline setup-trainer "python train.py"')
     repository, folder = Repository(root), Folder(root)
     if options.dry_run:
-        print(f"{root / NAME} is there; the baseline would be run" if there else _write_dry_run(options, root))
+        print(f"{root / NAME} is there; the baseline would be run" if has_file else _write_dry_run(options, root))
         return 0
     with folder.hold("plumbline setup-trainer"):
-        if there:
+        if has_file:
             file = load(root)
             # Whoever types the command agrees to it; a profile's commands are others.
             require_trust(file, options.trust or (bool(options.command) and not file.where.profile), "setup-trainer")
@@ -136,10 +136,10 @@ def _take(file: TrainerFile, folder: Folder, repository: Repository, *, again: b
         baseline.take_again(bank)
     baseline.require_same_machine(bank)
     runs = independent_runs.take_bank(baseline, baseline.trainer(), bank)
-    if lost := [run for run in runs if not run.has_value]:
+    if lost_runs := [run for run in runs if not run.has_value]:
         remedy = f"put that right in {NAME}, or in the code, and commit that; then plumbline setup-trainer again"
-        reason = f"the baseline's seed {lost[0].seed} {lost[0].outcome}: {lost[0].why}; "
-        raise _describe_failure([reason], folder.log(baseline.arm.method, lost[0].seed), remedy)
+        reason = f"the baseline's seed {lost_runs[0].seed} {lost_runs[0].outcome}: {lost_runs[0].why}; "
+        raise _describe_failure([reason], folder.log(baseline.arm.method, lost_runs[0].seed), remedy)
     place = place_of(file.folder)
     reruns = independent_runs.list_reruns(baseline, bank)
     print_noise(argparse.Namespace(json=False), place, baseline.beside_next(bank, place.read_ledger()), reruns)
@@ -172,8 +172,8 @@ def _write_file(options: argparse.Namespace, repository: Repository, folder: Fol
         if not missed:
             break
         for entry in missed:
-            below = {name for name in result.opened + result.written if _is_below(name, entry, repository)}
-            if below and below <= set(result.written):
+            entry_names = {name for name in result.opened + result.written if _is_below(name, entry, repository)}
+            if entry_names and entry_names <= set(result.written):
                 tell(f"the run writes into what git ignores: output = [{json.dumps(entry)}], empty in each copy")
                 output.append(entry)
             else:
@@ -186,8 +186,8 @@ def _write_file(options: argparse.Namespace, repository: Repository, folder: Fol
         reason = f"{chosen.name} is {chosen.text!r}, {metric.explain_no_number(chosen.text)}{_describe_line(chosen)}"
         raise _describe_failure([reason, "nothing was written; or name another metric (--metric). "], log)
     if chosen is not None and not math.isfinite(metric.number(chosen.text) or 0.0):
-        others = ", ".join(f"--metric {other.name}" for other in candidates if other is not chosen)
-        choice = f"; or name another metric ({others})" if others else ""
+        other_flags = ", ".join(f"--metric {candidate.name}" for candidate in candidates if candidate is not chosen)
+        choice = f"; or name another metric ({other_flags})" if other_flags else ""
         remedy = f"put that right in the code, commit that, and repeat the command{choice}"
         reason = f"the baseline diverged: {chosen.name} is {chosen.text}{_describe_line(chosen)}"
         raise _describe_failure([reason, f"nothing was written; {remedy}. "], log)
@@ -206,9 +206,9 @@ def _write_file(options: argparse.Namespace, repository: Repository, folder: Fol
         tell(f"  mind: {warning}")
     if warning := setup_guesses.describe_early(chosen, candidates):
         tell(f"  mind: {warning}")
-    for other in candidates:
-        if other is not chosen:
-            tell(f"  also seen: --metric {other.name}, {other.text}{_describe_line(other)}")
+    for candidate in candidates:
+        if candidate is not chosen:
+            tell(f"  also seen: --metric {candidate.name}, {candidate.text}{_describe_line(candidate)}")
     if len(candidates) > 1:
         tell(f"  for another one: rm {NAME}, and plumbline setup-trainer COMMAND --metric NAME")
     if fixed:
@@ -246,15 +246,15 @@ def _keep_run(file: TrainerFile, folder: Folder, repository: Repository, result:
     """Keep the first run as that of the trainer that the file now defines, so that it is not made again."""
     trainer = FolderBaseline(file, folder, repository, tell).trainer(baseline=repository.arm("HEAD", label=BASELINE))
     run_id = trainer.run_id(BASELINE, result.seed)
-    read, end = metric.read(file.metric, Path(result.log), copy), run_end.read(file.metric, Path(result.log), copy)
+    score, end = metric.read(file.metric, Path(result.log), copy), run_end.read(file.metric, Path(result.log), copy)
     if end.diverged:
         raise PlumblineError(
-            f"{file.run.command}: the baseline diverged: with its last {file.metric.called}, {read.text}, or after it, "
-            f"it printed {end.diverged}; nothing was written ({result.log} is its log)"
+            f"{file.run.command}: the baseline diverged: with its last {file.metric.called}, {score.text}, or after "
+            f"it, it printed {end.diverged}; nothing was written ({result.log} is its log)"
         )
     for warning in setup_guesses.list_kinds_of_rows(file.metric, end.last):
         tell(f"  mind: {warning}")
-    read_of_log = {"value": read.value, "text": read.text, "others": read.others}
+    read_of_log = {"value": score.value, "text": score.text, "others": score.others}
     places = {"place": end.place, "interval": end.interval, "last": end.last}
     ended = {"outcome": "finished", "why": "", "signs": end.signs, **places}
     first = first_values.read_first_values(file.metric, Path(result.log), copy)

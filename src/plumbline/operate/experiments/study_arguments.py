@@ -20,9 +20,9 @@ from plumbline.verdict.evidence import parse_measures
 
 def arms_asked(options: argparse.Namespace, config: dict[str, Any]) -> tuple[Project, dict[str, Any]]:
     """The project, and `config.experiment` without its seeds."""
-    own = options.what.endswith((".yaml", ".yml"))
-    name = _read_extends(options.what) if own else options.study or config["main_study"]
-    project = load_project(name, config, options.what if own else "")
+    is_own_file = options.what.endswith((".yaml", ".yml"))
+    name = _read_extends(options.what) if is_own_file else options.study or config["main_study"]
+    project = load_project(name, config, options.what if is_own_file else "")
     if project.mine is not None:
         method, against, study = _choose_method(options, project), options.baseline, project.mine.study
         against = against or project.mine.against[method]
@@ -47,8 +47,8 @@ def load_project(study: str, config: dict[str, Any], mine: str = "") -> Project:
     Raises:
         PlumblineError: there is no such study.
     """
-    if study not in (there := studies()):
-        raise PlumblineError(f"--study: there is no study {study!r}{nearest(study, there)} (there are {there})")
+    if study not in (names := studies()):
+        raise PlumblineError(f"--study: there is no study {study!r}{nearest(study, names)} (there are {names})")
     return load(config | {"studies": [study], "main_study": study, "mine": mine, "experiment": {}})
 
 
@@ -65,19 +65,19 @@ def choose_baseline(options: argparse.Namespace, study: Study) -> str:
 
 def choose_scale(options: argparse.Namespace, study: Study) -> str:
     """Choose the scale of a study: the first that it has at its preset, unless one is named."""
-    here = [name for name, presets in study.definition["scales"].items() if study.preset in presets]
-    return str(options.scale or here[0])
+    names = [name for name, presets in study.definition["scales"].items() if study.preset in presets]
+    return str(options.scale or names[0])
 
 
 def choose_budget(options: argparse.Namespace, project: Project, study: Study, scale: str) -> dict[str, Any]:
     """Choose what a seed varies, and how many steps a run has: the keys of `config.experiment` that differ from the
     scale's own.
     """
-    both = options.vary_by_seed not in (None, experiment_runs.INITIALISATION)
-    experiment = {"vary": options.vary_by_seed} if both else {}
+    varies_data = options.vary_by_seed not in (None, experiment_runs.INITIALISATION)
+    experiment = {"vary": options.vary_by_seed} if varies_data else {}
     if options.steps:
-        read = project.corpora[study.corpus]
-        experiment |= experiment_runs.budget(study, scale, options.steps, read, project.runs.values())
+        corpus = project.corpora[study.corpus]
+        experiment |= experiment_runs.budget(study, scale, options.steps, corpus, project.runs.values())
     return experiment
 
 
@@ -86,9 +86,9 @@ def _require_of_study(method: str, study: Study) -> None:
     base = method.partition(".")[0]
     if base in study.definition["methods"]:
         return
-    for other in studies():
-        if other != study.name and base in load_study(other).get("methods", {}):
-            raise PlumblineError(f"{method!r} is a method of the study {other}; add --study {other}")
+    for name in studies():
+        if name != study.name and base in load_study(name).get("methods", {}):
+            raise PlumblineError(f"{method!r} is a method of the study {name}; add --study {name}")
 
 
 def _read_extends(path: str) -> str:
@@ -107,11 +107,11 @@ def _choose_method(options: argparse.Namespace, project: Project) -> str:
             f"{mine.path}: decides: {mine.asked['decides']} needs evaluations, which the page of "
             f"`snakemake results/verdict/{mine.name}.md --config mine={mine.path}` reads; try reads {METRIC}"
         )
-    there = list(mine.against)
-    if options.method is None and len(there) == 1:
-        return there[0]
-    if options.method not in there:
-        raise PlumblineError(f"{mine.path} has the methods {there}; name one with --method")
+    methods = list(mine.against)
+    if options.method is None and len(methods) == 1:
+        return methods[0]
+    if options.method not in methods:
+        raise PlumblineError(f"{mine.path} has the methods {methods}; name one with --method")
     return str(options.method)
 
 

@@ -57,7 +57,7 @@ def open_source(options: argparse.Namespace) -> StudyScreen:
     Raises:
         PlumblineError: there is no such study or method, or a method that was named changes more than slots.
     """
-    config, words = study_arguments.configuration_of(options)
+    config, arguments = study_arguments.configuration_of(options)
     project = study_arguments.load_project(options.study, config)
     study = project.study(options.study)
     scale, against = (
@@ -65,8 +65,8 @@ def open_source(options: argparse.Namespace) -> StudyScreen:
     )
     settings: dict[str, Any] = {"study": study.name, "scale": scale, "against": against}
     settings |= study_arguments.choose_budget(options, project, study, scale)
-    words = [*words, *study_arguments.profile_words(options)]
-    return StudyScreen(options, project, study, settings, words)
+    arguments = [*arguments, *study_arguments.profile_words(options)]
+    return StudyScreen(options, project, study, settings, arguments)
 
 
 @dataclass
@@ -96,9 +96,9 @@ class StudyScreen:
         Raises:
             PlumblineError: one that was named is none.
         """
-        there = {"methods": self.study.definition["methods"] | self.study.definition.get("arms", {})}
+        definition = {"methods": self.study.definition["methods"] | self.study.definition.get("arms", {})}
         for name in self.options.methods:
-            study_names.find_entry(there, name.partition(".")[0], self.study.file, "--methods")
+            study_names.find_entry(definition, name.partition(".")[0], self.study.file, "--methods")
         names = dict.fromkeys([self.against, *self.study.methods, *self.options.methods])
         return {run.spec.method: run.spec for run in self._load([{"method": name, "seeds": [0]} for name in names])}
 
@@ -278,12 +278,12 @@ class StudyScreen:
         """
         trainer = self.trainer({})
         method, seeds = trainer.method(BASELINE), range(FIRST_SEED, FIRST_SEED + BANK)
-        there = {run.seed: run for run in self.bank.list_runs(trainer.group, method)}
-        if missing := [(BASELINE, seed) for seed in seeds if seed not in there]:
+        runs_by_seed = {run.seed: run for run in self.bank.list_runs(trainer.group, method)}
+        if missing := [(BASELINE, seed) for seed in seeds if seed not in runs_by_seed]:
             for run in trainer.run(missing):
                 self.bank.append(trainer.group, method, run, LOOP)
-                there[run.seed] = run
-        return [there[seed] for seed in seeds]
+                runs_by_seed[run.seed] = run
+        return [runs_by_seed[seed] for seed in seeds]
 
     def remark(self) -> None:
         """Report what is in no run."""

@@ -282,9 +282,9 @@ def check_trained_weights(trainer: ArmsOfStudy, runs: Sequence[ArmRun], baseline
     for run in sorted(runs, key=lambda run: run.arm != BASELINE):
         finished = TrainedRun(folder=trainer.folder(run.arm, run.seed), spec=trainer.spec_of(run.arm, run.seed))
         trained.setdefault(run.arm, []).append(finished)
-    for arm, own in trained.items():
-        name, other = (baseline, None) if arm == BASELINE else (arm, trained[BASELINE][0])
-        check = check_arm(own, Path(trainer.project.paths.work), other)
+    for arm, arm_runs in trained.items():
+        name, baseline_run = (baseline, None) if arm == BASELINE else (arm, trained[BASELINE][0])
+        check = check_arm(arm_runs, Path(trainer.project.paths.work), baseline_run)
         if check.leak is not None:
             return (
                 f"with the weights that {name} was trained to ({check.key}), {check.leak}; what was gained may be the "

@@ -60,12 +60,12 @@ def list_queue(directory: Path) -> list[SlurmJob]:
     """
     command = ["squeue", "--me", "--noheader", f"--format={FIELDS}"]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, errors="surrogateescape", timeout=120)
+        process = subprocess.run(command, capture_output=True, text=True, errors="surrogateescape", timeout=120)
     except (FileNotFoundError, subprocess.TimeoutExpired) as problem:
         raise PlumblineError(f"cannot ask SLURM for its queue with squeue: {problem}") from None
-    if done.returncode:
-        raise PlumblineError(f"squeue failed: {done.stderr.strip()}")
-    return parse(done.stdout, directory)
+    if process.returncode:
+        raise PlumblineError(f"squeue failed: {process.stderr.strip()}")
+    return parse(process.stdout, directory)
 
 
 @functools.cache
@@ -108,9 +108,9 @@ def main() -> None:
     for job in jobs:
         print(f"{job.id}\t{job.state}\t{job.comment}")
     if arguments.cancel and jobs:
-        done = subprocess.run(["scancel", *(job.id for job in jobs)], capture_output=True, text=True)
-        if done.returncode:
-            raise PlumblineError(f"scancel failed: {done.stderr.strip()}")
+        process = subprocess.run(["scancel", *(job.id for job in jobs)], capture_output=True, text=True)
+        if process.returncode:
+            raise PlumblineError(f"scancel failed: {process.stderr.strip()}")
         print(f"sent TERM to {len(jobs)} jobs", file=sys.stderr)
 
 

@@ -22,11 +22,11 @@ def list_refusals(jobs: Iterable[Any]) -> list[str]:
     if not ahead:
         return []
     stamp, path = ahead[-1]
-    then, here = (time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(moment)) for moment in (stamp, now))
+    file_time, clock_time = (time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(moment)) for moment in (stamp, now))
     more = f" (and {len(ahead) - 1} more)" if len(ahead) > 1 else ""
     places = " ".join(sorted({name.split(os.sep)[0] if not os.path.isabs(name) else name for _, name in ahead}))
     return [
-        f"{path}{more} is stamped {then}, and here it is {here}: a clock was set back since it was made. What is made "
-        "from it now would count as older than it, and Snakemake would throw it away. Wait until then, or give what "
-        f"lies in the future one time: find {places} -newermt now -exec touch -d @{int(now)} {{}} +"
+        f"{path}{more} is stamped {file_time}, and here it is {clock_time}: a clock was set back since it was "
+        "made. What is made from it now would count as older than it, and Snakemake would throw it away. Wait until "
+        f"then, or give what lies in the future one time: find {places} -newermt now -exec touch -d @{int(now)} {{}} +"
     ]

@@ -55,12 +55,12 @@ def group_jobs(jobs: Iterable[JobToRun]) -> dict[str, list[JobToRun]]:
         if job.resources:
             groups[job.rule, *(job.resources.get(name) for name in OPTIONS.values() if name != "runtime")].append(job)
     named_groups: dict[str, list[JobToRun]] = {}
-    for (rule, *_), alike in groups.items():
-        alike.sort(key=lambda job: _minutes(job.resources), reverse=True)
-        resources = alike[0].resources
+    for (rule, *_), group in groups.items():
+        group.sort(key=lambda job: _minutes(job.resources), reverse=True)
+        resources = group[0].resources
         devices = f" {resources['nodes']} x" if resources.get("nodes") else ""
         name = f"{rule}{devices} {resources.get('gres', '')}".strip()
-        named_groups[f"{name} ({len(named_groups) + 1})" if name in named_groups else name] = alike
+        named_groups[f"{name} ({len(named_groups) + 1})" if name in named_groups else name] = group
     return named_groups
 
 
@@ -79,11 +79,11 @@ def spell_command(resources: dict[str, Any]) -> list[str]:
 def ask(jobs: list[JobToRun]) -> tuple[State, str]:
     """Ask SLURM about the longest of the jobs of one kind; returns a state and SLURM's answer."""
     try:
-        done = subprocess.run(spell_command(jobs[0].resources), capture_output=True, text=True, timeout=120)
+        process = subprocess.run(spell_command(jobs[0].resources), capture_output=True, text=True, timeout=120)
     except (OSError, subprocess.TimeoutExpired) as problem:
         return UNKNOWN, f"sbatch did not answer ({problem})"
-    lines = [line.removeprefix("sbatch: ") for line in done.stderr.strip().splitlines()]
-    return STOP if done.returncode else OK, lines[-1] if lines else "no answer"
+    lines = [line.removeprefix("sbatch: ") for line in process.stderr.strip().splitlines()]
+    return STOP if process.returncode else OK, lines[-1] if lines else "no answer"
 
 
 def report_answers(groups: dict[str, list[JobToRun]]) -> list[CheckResult]:
@@ -117,21 +117,21 @@ def find_missing_partitions(groups: dict[str, list[JobToRun]]) -> dict[str, str]
     missing.
     """
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             ["sinfo", "--all", "--noheader", "--format=%R"], capture_output=True, text=True, timeout=120
         )
     except (OSError, subprocess.TimeoutExpired):
         return {}
-    there = set(done.stdout.split()) if done.returncode == 0 else set()
+    known_partitions = set(process.stdout.split()) if process.returncode == 0 else set()
     sentences = {}
     for kind, jobs in groups.items():
         partitions = str(jobs[0].resources.get("slurm_partition") or "")
-        missing = [name for name in partitions.split(",") if name and name not in there]
-        if there and missing:
-            names = " ".join(sorted(there))
+        missing = [name for name in partitions.split(",") if name and name not in known_partitions]
+        if known_partitions and missing:
+            names = " ".join(sorted(known_partitions))
             sentences[kind] = (
                 f"slurm_partition {partitions}: there is no partition {', '.join(map(repr, missing))}"
-                f"{nearest(missing[0], there)}; sinfo has {names}. Name yours in an overlay "
+                f"{nearest(missing[0], known_partitions)}; sinfo has {names}. Name yours in an overlay "
                 "(docs/on-your-cluster.md, step 2)"
             )
     return sentences
@@ -207,9 +207,9 @@ def check_paths(root: Path) -> list[CheckResult]:
 
 def _check_settings() -> list[CheckResult]:
     try:
-        done = subprocess.run(["scontrol", "show", "config"], capture_output=True, text=True, timeout=120)
+        process = subprocess.run(["scontrol", "show", "config"], capture_output=True, text=True, timeout=120)
     except (OSError, subprocess.TimeoutExpired) as problem:
         return [CheckResult(state=UNKNOWN, subject="SLURM: settings", message=f"scontrol did not answer ({problem})")]
     return [
-        CheckResult(state=NOTE, subject="SLURM: settings", message=message) for message in list_trouble(done.stdout)
+        CheckResult(state=NOTE, subject="SLURM: settings", message=message) for message in list_trouble(process.stdout)
     ]

@@ -68,12 +68,12 @@ def _ask_pip(pin: PinnedArchive) -> CheckResult | str | None:
     command = [sys.executable, "-m", "pip", "index", "versions", pin.name, "--ignore-requires-python", "--no-input"]
     command += ["--disable-pip-version-check", "--timeout", str(PATIENCE), "--retries", "0"]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        process = subprocess.run(command, capture_output=True, text=True, timeout=60)
     except (OSError, subprocess.TimeoutExpired) as problem:
         return f"pip did not answer ({type(problem).__name__})"
-    versions = re.findall(r"^Available versions: (.*)$", done.stdout, re.MULTILINE)
-    if done.returncode or not versions:
-        errors = [line for line in done.stderr.splitlines() if line.startswith("ERROR")] or ["no answer"]
+    versions = re.findall(r"^Available versions: (.*)$", process.stdout, re.MULTILINE)
+    if process.returncode or not versions:
+        errors = [line for line in process.stderr.splitlines() if line.startswith("ERROR")] or ["no answer"]
         if "unknown command" in errors[0]:
             return CheckResult(
                 state=UNKNOWN, subject="Python packages", message=f"this pip cannot list versions: {errors[0]}"
@@ -88,12 +88,12 @@ def _ask_apt(pin: PinnedArchive) -> CheckResult | str | None:
     """What is wrong with one of Debian's, likewise: whether apt knows it as it is pinned, and its server answers."""
     command = ["apt-get", "download", "--print-uris", pin.requirement]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        process = subprocess.run(command, capture_output=True, text=True, timeout=60)
     except (OSError, subprocess.TimeoutExpired) as problem:
         return f"apt-get did not answer ({type(problem).__name__})"
-    errors = [line for line in done.stderr.splitlines() if line.startswith("E:")]
-    match = re.search(r"^'([^']+)' \S+ \d+ SHA256:([0-9a-f]+)", done.stdout, re.MULTILINE)
-    if done.returncode or match is None:
+    errors = [line for line in process.stderr.splitlines() if line.startswith("E:")]
+    match = re.search(r"^'([^']+)' \S+ \d+ SHA256:([0-9a-f]+)", process.stdout, re.MULTILINE)
+    if process.returncode or match is None:
         reason = errors[-1] if errors else "no answer"
         return f"apt-get says: {reason} (apt-get update renews its lists)"
     if match[2] != pin.sha256:
@@ -118,8 +118,8 @@ def _explain_silence(url: str) -> str | None:
 
 def _has_own_proxy() -> bool:
     """Whether apt has a proxy of its own, which nothing else here knows how to use."""
-    done = subprocess.run(["apt-config", "dump"], capture_output=True, text=True, timeout=60)
-    return re.search(r"^Acquire::\w+::Proxy\S* \"[^\"]+\"", done.stdout, re.MULTILINE) is not None
+    process = subprocess.run(["apt-config", "dump"], capture_output=True, text=True, timeout=60)
+    return re.search(r"^Acquire::\w+::Proxy\S* \"[^\"]+\"", process.stdout, re.MULTILINE) is not None
 
 
 def _report_failure(dry_run: DryRun, label: str, pins: list[PinnedArchive], why: str) -> CheckResult:

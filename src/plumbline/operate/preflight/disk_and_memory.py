@@ -38,9 +38,9 @@ def check_disk(dry_run: DryRun) -> CheckResult:
     runs = dry_run.runs()
     takes = target_costs.runs_bytes(estimator(plan, root=plan.root), runs)
     takes += sum(data_stage.corpus_bytes(plan, name) for name in corpora)
-    there = [Path(plan.paths.corpus(name)) for name in corpora]
-    there += [Path(plan.paths.work) / part / run.key for run in runs for part in ("state", "runs")]
-    takes = max(0.0, takes - sum(_count_bytes(place) for place in there))
+    folders = [Path(plan.paths.corpus(name)) for name in corpora]
+    folders += [Path(plan.paths.work) / part / run.key for run in runs for part in ("state", "runs")]
+    takes = max(0.0, takes - sum(_count_bytes(place) for place in folders))
     free = shutil.disk_usage(folder).free
     message = f"{where}: about {format_bytes(takes)} to write, {format_bytes(free)} free"
     if unknown:
@@ -60,10 +60,11 @@ def check_memory(dry_run: DryRun) -> list[CheckResult]:
     largest = max(dry_run.jobs, key=lambda job: job.memory, default=None)
     if largest is None or not largest.memory:
         return []
-    here = psutil.virtual_memory()
-    total, free = here.total / 1e6, here.available / 1e6
+    memory = psutil.virtual_memory()
+    total, free = memory.total / 1e6, memory.available / 1e6
     message = (
-        f"the largest job ({largest.rule}) asks for {format_bytes(largest.memory * 1e6)} of {format_bytes(here.total)}"
+        f"the largest job ({largest.rule}) asks for {format_bytes(largest.memory * 1e6)} of "
+        f"{format_bytes(memory.total)}"
     )
     if largest.memory > total:
         remedy = "use a machine with more, or a smaller preset"

@@ -116,7 +116,7 @@ def ask(arguments: Sequence[str]) -> DryRunAnswer:
     """Make a dry run of a Snakemake command line (its words, without the program) in this process."""
     argv = ["--dry-run", "--quiet", "rules", "progress", "--nocolor", *arguments]
     plans: list[tuple[Any, Project]] = []
-    output, before, path = io.StringIO(), sys.argv, os.environ.get("PATH", "")
+    output, previous_argv, path = io.StringIO(), sys.argv, os.environ.get("PATH", "")
     sys.argv, code, executor = ["snakemake", *argv], 0, "local"
     try:
         with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output), _listen(plans):
@@ -132,7 +132,7 @@ def ask(arguments: Sequence[str]) -> DryRunAnswer:
         output.write(f"{type(error).__name__}:\n{error}")
         code = 1
     finally:
-        sys.argv, os.environ["PATH"] = before, path
+        sys.argv, os.environ["PATH"] = previous_argv, path
     refused = _extract_refusal(output.getvalue()) if code else ""
     if not plans:
         return DryRunAnswer(dry_run=None, refused=refused or "Snakemake planned nothing and gave no reason")
@@ -159,8 +159,8 @@ def account(jobs: Iterable[Any]) -> str:
 
 def _extract_refusal(output: str) -> str:
     """What Snakemake refused with, out of all that it printed."""
-    if alone := re.search(r"^error: (.+)", output, re.M | re.S):
-        return " ".join(alone[1].split())
+    if match := re.search(r"^error: (.+)", output, re.M | re.S):
+        return " ".join(match[1].split())
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     heads = [number for number, line in enumerate(lines) if re.search(r"(Error|Exception)\b.*:$", line)]
     last = lines[heads[-1] + 1 :] if heads else lines[-1:]

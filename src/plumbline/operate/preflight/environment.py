@@ -47,12 +47,12 @@ def check(dry_run: DryRun) -> list[CheckResult]:
     results += [CheckResult(state=STOP, subject="environment", message=message) for message in list_refusals(dry_run)]
     versions = [f"Python {sys.version.split()[0]}", f"snakemake {metadata.version('snakemake')}"]
     if "torch" in importers and not results:
-        here = gpu.ask_torch()
-        if "fault" in here:
-            message = f"{importers['torch']} imports torch, which fails here ({here['fault']}); {_REMEDY}"
+        facts = gpu.ask_torch()
+        if "fault" in facts:
+            message = f"{importers['torch']} imports torch, which fails here ({facts['fault']}); {_REMEDY}"
             results.append(CheckResult(state=STOP, subject="environment", message=message))
         else:
-            versions.append(f"torch {here['torch']}")
+            versions.append(f"torch {facts['torch']}")
     return results or [CheckResult(state=OK, subject="environment", message=", ".join(versions))]
 
 

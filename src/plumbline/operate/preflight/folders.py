@@ -43,13 +43,13 @@ def warn_of_replaced(dry_run: DryRun) -> list[str]:
     for (name,) in dry_run.values("documents", "corpus"):
         folder = dry_run.project.root / dry_run.project.paths.corpus(name)
         manifest = read_json(folder / "documents" / "documents.json")
-        before = manifest.get("source") if isinstance(manifest, dict) else None
-        now = dry_run.project.corpora[name].source
-        if before not in (None, now):
+        old_source = manifest.get("source") if isinstance(manifest, dict) else None
+        new_source = dry_run.project.corpora[name].source
+        if old_source not in (None, new_source):
             warnings.append(
-                f"{dry_run.project.paths.corpus(name)} holds texts of source `{before}`; they are replaced by those of "
-                f"`{now}`, and packs, runs and scores of {name} are made again; to keep both, name another folder: "
-                "--config work=work-mine"
+                f"{dry_run.project.paths.corpus(name)} holds texts of source `{old_source}`; they are replaced by "
+                f"those of `{new_source}`, and packs, runs and scores of {name} are made again; to keep both, name "
+                "another folder: --config work=work-mine"
             )
     return warnings
 
@@ -97,8 +97,8 @@ def _check_layout(corpus: Corpus) -> CheckResult:
 
 def _check_items(dry_run: DryRun, suite: str) -> CheckResult:
     subject, where = f"items of {suite}", "config/config.yaml: evaluation.folder"
-    settings, read = dry_run.project.config["evaluation"], suites.suite(suite, dry_run.project.root)
-    tasks = read.task_names
+    settings, loaded_suite = dry_run.project.config["evaluation"], suites.suite(suite, dry_run.project.root)
+    tasks = loaded_suite.task_names
     try:
         if not settings["folder"]:
             raise PlumblineError(
@@ -114,7 +114,7 @@ def _check_items(dry_run: DryRun, suite: str) -> CheckResult:
                 f"{where}: {folder} has no file for {', '.join(absent)} (each is <task>.jsonl); add them, or let "
                 "evaluation.missing be proxy, which fills them with items made from held-out documents"
             )
-        for task in read:
+        for task in loaded_suite:
             if task.few_shot and task.name not in absent:
                 files.append(folder / task.examples)
                 if not files[-1].is_file():

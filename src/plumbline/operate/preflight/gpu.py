@@ -47,12 +47,12 @@ def ask_torch() -> dict[str, Any]:
 @cache
 def _ask_torch_once() -> dict[str, Any]:
     try:
-        done = subprocess.run([sys.executable, "-c", _ASKED_OF_TORCH], capture_output=True, text=True, timeout=120)
+        process = subprocess.run([sys.executable, "-c", _ASKED_OF_TORCH], capture_output=True, text=True, timeout=120)
     except (OSError, subprocess.TimeoutExpired) as problem:
         return {"fault": f"{type(problem).__name__}: {problem}"}
-    if done.returncode:
-        return {"fault": (done.stderr.strip() or f"exit code {done.returncode}").splitlines()[-1]}
-    facts: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    if process.returncode:
+        return {"fault": (process.stderr.strip() or f"exit code {process.returncode}").splitlines()[-1]}
+    facts: dict[str, Any] = json.loads(process.stdout.splitlines()[-1])
     return facts
 
 
@@ -70,14 +70,14 @@ def check(dry_run: DryRun) -> list[CheckResult]:
     if dry_run.runs_on_other_machines:
         message = f"of {_describe_jobs(jobs)}: depends on the nodes that {dry_run.executor} gives them"
         return [CheckResult(state=UNKNOWN, subject="device", message=message)]
-    here = ask_torch()
-    if "fault" in here:
+    facts = ask_torch()
+    if "fault" in facts:
         return []  # which the environment says
     runs = dry_run.runs()
     short = [run for run in runs if run.spec.train.precision != "float32"]
-    if here["devices"]:
-        message = f"{len(here['devices'])} x {here['devices'][0]}, torch {here['torch']}"
-        if short and not here["bfloat16"]:
+    if facts["devices"]:
+        message = f"{len(facts['devices'])} x {facts['devices'][0]}, torch {facts['torch']}"
+        if short and not facts["bfloat16"]:
             message += f"; bfloat16, which {len(short)} of {len(runs)} runs compute in, is emulated there and slow"
             return [CheckResult(state=NOTE, subject="device", message=message)]
         return [CheckResult(state=OK, subject="device", message=message)]
@@ -85,7 +85,7 @@ def check(dry_run: DryRun) -> list[CheckResult]:
         return [CheckResult(state=OK, subject="device", message=f"processors, which preset {plan.name} is for")]
     message = (
         f"{' and '.join(demands)} wants a GPU for {_describe_jobs(jobs)}, and torch sees none here "
-        f"({_explain_missing_gpu(here)}): nothing stops, but all of it runs on processors"
+        f"({_explain_missing_gpu(facts)}): nothing stops, but all of it runs on processors"
     )
     if short:
         message += (
@@ -103,9 +103,9 @@ def _describe_jobs(jobs: list[JobToRun]) -> str:
     return f"{format_count(len(jobs), 'job')} of runs"
 
 
-def _explain_missing_gpu(here: dict[str, Any]) -> str:
-    if here["cuda"] is None:
-        return f"torch {here['torch']} is built without CUDA"
+def _explain_missing_gpu(facts: dict[str, Any]) -> str:
+    if facts["cuda"] is None:
+        return f"torch {facts['torch']} is built without CUDA"
     if "CUDA_VISIBLE_DEVICES" in os.environ:
         return f"CUDA_VISIBLE_DEVICES is {os.environ['CUDA_VISIBLE_DEVICES']!r}"
     return "no driver or no device: see nvidia-smi"

@@ -57,10 +57,10 @@ def check(dry_run: DryRun) -> list[CheckResult]:
         )
         for data_set in faulty
     ]
-    rest = [data_set for data_set in data_sets if data_set not in faulty]
-    answers = at_once(_ask_hub, rest)
+    valid_sets = [data_set for data_set in data_sets if data_set not in faulty]
+    answers = at_once(_ask_hub, valid_sets)
     silent: dict[tuple[str, str, str, str], list[str]] = defaultdict(list)
-    for data_set, (commit_there, reason) in zip(rest, answers, strict=True):
+    for data_set, (commit_there, reason) in zip(valid_sets, answers, strict=True):
         if reason:
             at = f" at {data_set.revision[:10]}" if data_set.revision else ""
             silent[data_set.subject, data_set.where, data_set.otherwise, reason].append(f"{data_set.path}{at}")
@@ -131,18 +131,18 @@ def _list_data_sets(dry_run: DryRun, *, locks: bool = True) -> list[HubDataset]:
     """
     data_sets, plan = [], dry_run.project
     for (name,) in dry_run.values("documents", "corpus"):
-        read = plan.corpora[name]
-        if read.source != "hub" or folders.is_folder(read.hub.path):
+        corpus = plan.corpora[name]
+        if corpus.source != "hub" or folders.is_folder(corpus.hub.path):
             continue
-        out, revision = Path(plan.paths.corpus(name)) / "documents", read.hub.revision
+        out, revision = Path(plan.paths.corpus(name)) / "documents", corpus.hub.revision
         if locks and not revision:
-            revision = hub.read_locked_commit(out, read.hub.path, read.hub.configuration) or ""
+            revision = hub.read_locked_commit(out, corpus.hub.path, corpus.hub.configuration) or ""
         otherwise = "set data.source to local (docs/your-own-data.md), or let hub.path be a copy of the data set"
         data_sets.append(
             HubDataset(
                 subject=f"texts of {name}",
                 where=name_key(name, "hub.revision" if revision else "hub.path"),
-                path=read.hub.path,
+                path=corpus.hub.path,
                 revision=revision,
                 otherwise=otherwise,
             )

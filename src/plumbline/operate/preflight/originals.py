@@ -23,10 +23,10 @@ def list_refusals(jobs: Iterable[Any], results: str) -> list[str]:
     whose SHA-256 stands next to them. Those that another of the jobs makes will be.
     """
     jobs = list(jobs)
-    made = {str(path) for job in jobs for path in job.output}
-    read = {str(path) for job in jobs for path in job.input if job.rule.name.startswith(SHOWING)}
+    outputs = {str(path) for job in jobs for path in job.output}
+    inputs = {str(path) for job in jobs for path in job.input if job.rule.name.startswith(SHOWING)}
     refusals = []
-    for path in sorted(Path(name) for name in read - made if name.startswith(f"{results}/")):
+    for path in sorted(Path(name) for name in inputs - outputs if name.startswith(f"{results}/")):
         sidecar = next((file for file in _list_sidecars(path) if file.exists()), None)
         files = ((fingerprint_file.read(sidecar) or {}) if sidecar else {}).get(fingerprint_file.FILES, {})
         expected = files.get(path.name)

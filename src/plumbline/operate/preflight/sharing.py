@@ -20,8 +20,8 @@ def require_writable_notes(directory: Path) -> None:
         PlumblineError: naming the folder that this user may not write.
     """
     notes = permissions.find_nearest(directory / ".snakemake")
-    below = sorted(path for path in notes.iterdir() if path.is_dir()) if notes.name == ".snakemake" else []
-    closed = next((place for place in (notes, *below) if not os.access(place, os.W_OK | os.X_OK)), None)
+    subfolders = sorted(path for path in notes.iterdir() if path.is_dir()) if notes.name == ".snakemake" else []
+    closed = next((place for place in (notes, *subfolders) if not os.access(place, os.W_OK | os.X_OK)), None)
     if closed is not None:
         raise PlumblineError(permissions.explain_denial(closed))
 

@@ -95,20 +95,20 @@ def socket_place(folder: Path | None = None, parent: int = _PARENT) -> Path | No
         folder.mkdir(mode=0o700, exist_ok=True)
         status = folder.lstat()
         since = Path(f"/proc/{parent}/stat").read_text().rpartition(")")[2].split()[19]
-        alike = [parent, since, os.getcwd(), sys.executable, list(sys.flags), _list_inherited(), _list_packages()]
+        facts = [parent, since, os.getcwd(), sys.executable, list(sys.flags), _list_inherited(), _list_packages()]
     except OSError:
         return None
     if status.st_uid != os.getuid() or status.st_mode & 0o077:
         return None
     # What the shell says of the command itself is no part of an environment.
     environment = sorted((name, value) for name, value in os.environ.items() if name != "_")
-    return folder / hashlib.sha256(json.dumps([*alike, environment]).encode()).hexdigest()[:24]
+    return folder / hashlib.sha256(json.dumps([*facts, environment]).encode()).hexdigest()[:24]
 
 
 def forks(names: Iterable[str]) -> list[int]:
     """List the processes that the clients among processes of these names wait for."""
-    before, _, after = _NAME.partition("{}")
-    numbers = (name.removeprefix(before).removesuffix(after) for name in names if name.startswith(before))
+    prefix, _, suffix = _NAME.partition("{}")
+    numbers = (name.removeprefix(prefix).removesuffix(suffix) for name in names if name.startswith(prefix))
     return [int(number) for number in numbers if number.isdecimal()]
 
 

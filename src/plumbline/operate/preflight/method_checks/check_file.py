@@ -83,10 +83,10 @@ def train_a_little(mine: OwnMethodsFile, method: str, small: RunSpec, baseline: 
     """Try what trains a method, and add what does not hold to its `entry`."""
     from plumbline.operate.preflight.method_checks import training_checks
 
-    whole = {run.spec.scale: run.spec for run in mine.study.runs.values() if run.spec.method == method}
+    specs = {run.spec.scale: run.spec for run in mine.study.runs.values() if run.spec.method == method}
     try:
         failures = training_checks.run_checks(small, baseline)
-        for scale, spec in whole.items():
+        for scale, spec in specs.items():
             if message := training_checks.check_schedule(spec):
                 failures[f"schedule at {scale}"] = message
     except Exception as error:

@@ -37,10 +37,10 @@ def list_functions() -> Names:
     return dict(_list_functions())
 
 
-def describe_replaced(before: Names) -> str | None:
+def describe_replaced(functions: Names) -> str | None:
     """Name the first function that another one stands for since; None if all are as they were."""
     for name, value in _list_functions():
-        if before.get(name, value) is not value:
+        if functions.get(name, value) is not value:
             return f"{name} is replaced by other code while the component is loaded or called: leave it as it is"
     return None
 
@@ -53,9 +53,9 @@ def _list_functions() -> Iterator[tuple[str, Any]]:
             if isinstance(value, _FUNCTIONS):
                 yield f"{name}.{key}", value
             elif isinstance(value, type) and value.__module__ == name and name.startswith("plumbline."):
-                for own, method in list(vars(value).items()):
+                for attribute, method in list(vars(value).items()):
                     if isinstance(method, _FUNCTIONS):
-                        yield f"{name}.{key}.{own}", method
+                        yield f"{name}.{key}.{attribute}", method
 
 
 #: A trial of what trains a method: of the file, the method, its small run and its baseline's; it adds to an entry.
@@ -81,9 +81,9 @@ def make_report(mine: OwnMethodsFile, train: Train | None = None) -> dict[str, A
     methods: dict[str, Any] = {}
     specs, names = list_checked_models(mine), list_functions()
     for method, against in mine.against.items():
-        (small, whole), (small_baseline, whole_baseline) = specs[method], specs[against]
+        (small, models), (small_baseline, baseline_models) = specs[method], specs[against]
         sizes = list_trained_sizes(mine, method)
-        failed, raised = model_checks.run_checks(small.model, small_baseline.model, sizes, whole.values())
+        failed, raised = model_checks.run_checks(small.model, small_baseline.model, sizes, models.values())
         entry: dict[str, Any] = {"against": against, "failed": failed, "raised": raised, "flagged": {}, "parity": {}}
         entry["starts_as"] = None
         if train is not None and "build" not in raised:
@@ -92,13 +92,13 @@ def make_report(mine: OwnMethodsFile, train: Train | None = None) -> dict[str, A
             failed[REPLACED_CODE], names = message, list_functions()
         if not failed:
             entry["starts_as"] = model_checks.starts_as_baseline(small.model, small_baseline.model)
-            for scale, model in whole.items():
-                parity = cost_parity.compare(scale, model, whole_baseline[scale], mine.asked["parity"])
+            for scale, model in models.items():
+                parity = cost_parity.compare(scale, model, baseline_models[scale], mine.asked["parity"])
                 entry["parity"][scale] = dataclasses.asdict(parity)
                 if parity.text:
                     entry["flagged"][f"parity at {scale}"] = parity.text
         methods[method] = entry
-    small, whole = specs[mine.compared[0]]
+    small, models = specs[mine.compared[0]]
     size = small.model
     trained = list_trained_sizes(mine, *mine.against)
     return {
@@ -107,7 +107,7 @@ def make_report(mine: OwnMethodsFile, train: Train | None = None) -> dict[str, A
         "size": {"layers": size.layers, "width": size.width, "vocabulary": size.vocabulary},
         "trained": {
             "contexts": sorted({each.context for each in trained}),
-            "words": [trained_size_checks.describe_checks(each, size, [*whole.values()]) for each in trained],
+            "words": [trained_size_checks.describe_checks(each, size, [*models.values()]) for each in trained],
         },
         "methods": methods,
     }

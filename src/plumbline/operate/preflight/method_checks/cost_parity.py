@@ -114,12 +114,12 @@ def compare(scale: str, method: ModelSpec, baseline: ModelSpec, tolerance: float
     if not parity.flagged:
         return parity
     # All counts are straight lines in the FFN's width.
-    other = count_cost(msgspec.structs.replace(method, ffn_width=2 * method.ffn_width))
+    wide_cost = count_cost(msgspec.structs.replace(method, ffn_width=2 * method.ffn_width))
     name = max(("parameters", "operations", "run"), key=lambda attribute: abs(getattr(parity, attribute)))
-    had, target, wider = (getattr(cost, name) for cost in (mine, theirs, other))
-    if None in (had, target, wider) or wider <= had:
+    value, target, wider = (getattr(cost, name) for cost in (mine, theirs, wide_cost))
+    if None in (value, target, wider) or wider <= value:
         return parity
-    width = method.ffn_width + round((target - had) * method.ffn_width / (wider - had))
+    width = method.ffn_width + round((target - value) * method.ffn_width / (wider - value))
     if width < 1:
         return parity
     restored = count_cost(msgspec.structs.replace(method, ffn_width=width))

@@ -107,13 +107,13 @@ def describe_early_tokens(at_once_BT: np.ndarray, decoded: DecodedLosses, *, hal
     """
     places = np.array(decoded.places)
     better_BP = decoded.losses_BP - at_once_BT[:, places - 1]
-    gain, whole = float(better_BP.mean()), float(decoded.losses_BP.mean())
-    if gain <= (SAME_HALF if half else SAME) * abs(whole):
+    gain, mean_loss = float(better_BP.mean()), float(decoded.losses_BP.mean())
+    if gain <= (SAME_HALF if half else SAME) * abs(mean_loss):
         return None
     row, place = np.unravel_index(int(better_BP.argmax()), better_BP.shape)
     return (
         f"read at once, {better_BP.size:,} tokens have a loss that is {gain:.3g} below that of the same tokens "
-        f"decoded one after another ({whole:.4g}), most of all token {decoded.places[place]} of sequence {row} (by "
+        f"decoded one after another ({mean_loss:.4g}), most of all token {decoded.places[place]} of sequence {row} (by "
         f"{float(better_BP.max()):.3g}): what it is to predict is read, or how much is to follow"
     )
 

@@ -119,15 +119,15 @@ class TrainedModel:
         Returns words where it is another one, and words for the page.
         """
         outcome = read_json(self.run.folder / "outcome.json") or {}
-        reported, every = outcome.get("validation_loss"), self.spec.train.validation_sequences
+        reported, total = outcome.get("validation_loss"), self.spec.train.validation_sequences
         if reported is None:
             return None, ""
-        losses_B = self.compute_losses(tokens_BT[:every])
+        losses_B = self.compute_losses(tokens_BT[:total])
         computed, number = float(losses_B.mean()), len(losses_B)
         error = 0.0
-        if number < every:
+        if number < total:
             error = ERRORS * float(losses_B.std(ddof=1)) / math.sqrt(number) if number > 1 else math.inf
-        share_of_sequences = f"all {number:,}" if number == every else f"{number:,} of the {every:,}"
+        share_of_sequences = f"all {number:,}" if number == total else f"{number:,} of the {total:,}"
         share = SAME if self.exact else SAME_ELSEWHERE
         if abs(computed - reported) <= share * abs(reported) + error:
             return None, f", and {share_of_sequences} sequences of its validation loss have it again ({computed:.4g})"
@@ -145,10 +145,12 @@ def open_pack(path: Path, spec: RunSpec) -> Pack | None:
         return None
 
 
-def read_sequences(pack: Path, spec: RunSpec, others: int, tokens: int) -> torch.Tensor:
-    """The held-out sequences that are read: those of the loss as far as they fit, and `others` others behind them."""
+def read_sequences(pack: Path, spec: RunSpec, other_count: int, tokens: int) -> torch.Tensor:
+    """The held-out sequences that are read: those of the loss as far as they fit, and `other_count` behind them."""
     held_out = Pack(pack, context=spec.model.context)
-    count = max(2, others + min(spec.train.validation_sequences, max(others, 1, tokens // spec.model.context)))
+    count = max(
+        2, other_count + min(spec.train.validation_sequences, max(other_count, 1, tokens // spec.model.context))
+    )
     return torch.from_numpy(held_out.rows(np.arange(min(count, held_out.sequences))))
 
 
@@ -173,13 +175,13 @@ def describe_missing_gain(of_the_loss_S: np.ndarray, elsewhere_S: np.ndarray) ->
     ours, theirs = (
         np.array([part.mean() for part in np.array_split(each, BLOCKS)]) for each in (of_the_loss_S, elsewhere_S)
     )
-    gain, other = float(of_the_loss_S.mean()), float(elsewhere_S.mean())
-    if gain <= 0 or other >= SHARE * gain:
+    gain, other_gain = float(of_the_loss_S.mean()), float(elsewhere_S.mean())
+    if gain <= 0 or other_gain >= SHARE * gain:
         return None
     sides = ((float(blocks.std(ddof=1)), BLOCKS) for blocks in (ours, theirs))
-    if welch_of_summaries(gain - other, *sides).p_greater > LEVEL:
+    if welch_of_summaries(gain - other_gain, *sides).p_greater > LEVEL:
         return None
-    return f"{gain:.3g} on {len(of_the_loss_S):,} sequences of the loss, and {other:.3g} on {len(elsewhere_S):,}"
+    return f"{gain:.3g} on {len(of_the_loss_S):,} sequences of the loss, and {other_gain:.3g} on {len(elsewhere_S):,}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -206,23 +208,23 @@ def check_arm(runs: Sequence[TrainedRun], work: Path, baseline: TrainedRun | Non
     """
     if runs[0].spec.model.width <= NARROW:
         torch.set_num_threads(1)  # small products: more threads wait for each other
-    before = checks_report.list_functions()
-    first, *others = runs
+    functions = checks_report.list_functions()
+    first, *other_runs = runs
     result = check_run(first.folder, first.spec, locate_held_out_pack(work, first.spec))
     if result.leak is not None:
         return result
     sentences = [result.text]
-    for run in others:
+    for run in other_runs:
         if wrong := _find_loss_fault(run, locate_held_out_pack(work, run.spec)):
             return TrainedCheck(key=run.spec.key, leak=wrong)
-    if others:
-        sentences.append(f"the losses of {len(others)} more of its runs were computed again")
+    if other_runs:
+        sentences.append(f"the losses of {len(other_runs)} more of its runs were computed again")
     if baseline is not None:
-        elsewhere = check_gain_elsewhere(runs, baseline, work)
-        if elsewhere.leak is not None:
-            return elsewhere
-        sentences.append(elsewhere.text)
-    if replaced := checks_report.describe_replaced(before):
+        gain_check = check_gain_elsewhere(runs, baseline, work)
+        if gain_check.leak is not None:
+            return gain_check
+        sentences.append(gain_check.text)
+    if replaced := checks_report.describe_replaced(functions):
         return TrainedCheck(key=first.spec.key, leak=f"{checks_report.REPLACED_CODE}: {replaced}")
     return TrainedCheck(key=first.spec.key, text="; ".join(filter(None, sentences)))
 
@@ -244,12 +246,14 @@ def check_run(folder: Path, spec: RunSpec, pack: Path) -> TrainedCheck:
     pack_exists = pack.is_file()
     like_text = leaks.make_text_source(spec.model.vocabulary)
     text_BT = read_sequences(pack, spec, rows, LOSS_TOKENS) if pack_exists else like_text(2 * rows, context)
-    early = trained.find_early_tokens(text_BT[:rows])
+    early_tokens = trained.find_early_tokens(text_BT[:rows])
     wrong, loss_text = trained.loss(text_BT) if pack_exists else (None, "")
     pair_leak = _find_leak_in_pairs(model, text_BT) or _find_leak_in_batches(
         model, [trained.validated, trained.trained], text_BT, rows
     )
-    leak = f"{pair_leak.check}: {pair_leak.text}" if pair_leak else f"causality: {early}" if early else wrong
+    leak = (
+        f"{pair_leak.check}: {pair_leak.text}" if pair_leak else f"causality: {early_tokens}" if early_tokens else wrong
+    )
     if leak is not None:
         return TrainedCheck(key=spec.key, leak=leak)
     whose = "its held-out sequences" if pack_exists else "sequences like text (its pack is not there)"
@@ -272,27 +276,29 @@ def check_gain_elsewhere(runs: Sequence[TrainedRun], baseline: TrainedRun, work:
     if held_out is None:
         return TrainedCheck(key=spec.key)
     most, first = max(1, MORE_TOKENS // spec.model.context), spec.train.validation_sequences
-    own = held_out.rows(np.arange(min(first, most, held_out.sequences)))
-    others = {"held-out sequences behind those of the loss": held_out.rows(np.arange(first, held_out.sequences)[:most])}
+    loss_rows = held_out.rows(np.arange(min(first, most, held_out.sequences)))
+    other_rows = {
+        "held-out sequences behind those of the loss": held_out.rows(np.arange(first, held_out.sequences)[:most])
+    }
     if (training := open_pack(locate_training_pack(work, spec), spec)) is not None:
         unread = list_unread_sequences(training, baseline.spec, *(run.spec for run in runs))
-        others["training sequences that no run was to read"] = training.rows(unread[:most])
-    others = {name: rows for name, rows in others.items() if len(rows) >= 2 * BLOCKS}
-    if not others or len(own) < 2 * BLOCKS:
+        other_rows["training sequences that no run was to read"] = training.rows(unread[:most])
+    other_rows = {name: rows for name, rows in other_rows.items() if len(rows) >= 2 * BLOCKS}
+    if not other_rows or len(loss_rows) < 2 * BLOCKS:
         return TrainedCheck(key=spec.key)
-    groups = [torch.from_numpy(each) for each in (own, *others.values())]
+    groups = [torch.from_numpy(each) for each in (loss_rows, *other_rows.values())]
     theirs = [TrainedModel(baseline).compute_losses(each) for each in groups]
     for run in runs:
         trained = TrainedModel(run)
         gains = [base_S - trained.compute_losses(each) for base_S, each in zip(theirs, groups, strict=True)]
-        for name, elsewhere_S in zip(others, gains[1:], strict=True):
+        for name, elsewhere_S in zip(other_rows, gains[1:], strict=True):
             if (short := describe_missing_gain(gains[0], elsewhere_S)) is not None:
                 return TrainedCheck(
                     key=run.spec.key,
                     leak=f"held-out tokens: its gain over {baseline.spec.key} is {short} {name}: the sequences of the "
                     "loss were read in training, by a component that may not read them",
                 )
-    counts = [f"{len(rows):,} {name}" for name, rows in others.items()]
+    counts = [f"{len(rows):,} {name}" for name, rows in other_rows.items()]
     return TrainedCheck(key=spec.key, text=f"its gain was looked for on {' and '.join(counts)}")
 
 
@@ -334,14 +340,14 @@ def check_finished_runs(
     looks: dict[str, str] = {}
     for scale in [mine.scale, *([mine.larger] if mine.larger else [])]:
         finished = {arm: completed(scale, arm) for arm in mine.compared}
-        there = {
+        runs_by_arm = {
             arm: [TrainedRun(work / "runs" / run.key, run.spec) for run in mine.runs(scale, arm) if run.key in keys]
             for arm, keys in finished.items()
         }
-        for arm, runs in there.items():
+        for arm, runs in runs_by_arm.items():
             if not runs:
                 continue
-            theirs = there.get(mine.against.get(arm, ""), [])
+            theirs = runs_by_arm.get(mine.against.get(arm, ""), [])
             check = check_arm(runs, work, theirs[0] if theirs else None)
             if check.leak is not None:
                 raise PlumblineError(

@@ -183,7 +183,7 @@ def _look_once(
     """
     tokens_BT = tokens_BT.to(model.embedding.device)
     rows = len(tokens_BT)
-    how = f"{mode.text} in a batch of {rows}" if rows > 1 else mode.text
+    call_text = f"{mode.text} in a batch of {rows}" if rows > 1 else mode.text
     with mode.of(model):
         embedded_BTD, hidden_BTD = _call(model, mode, tokens_BT)
         read_BTD = hidden_BTD.detach()
@@ -192,13 +192,13 @@ def _look_once(
             first_logits_1TV, second_logits_1TV = model.logits(
                 read_BTD[2 * pair : 2 * pair + 2, :place]
             )  # of each token by itself
-            if leak := _find_by_change(second_logits_1TV[None], first_logits_1TV[None], tokens_BT[2 * pair], how):
+            if leak := _find_by_change(second_logits_1TV[None], first_logits_1TV[None], tokens_BT[2 * pair], call_text):
                 return leak
         if mode.gradients:
-            read = {min(2 * pair + pair % 2, rows - 1): places[pair % len(places)] for pair in range(max(1, rows // 2))}
+            cuts = {min(2 * pair + pair % 2, rows - 1): places[pair % len(places)] for pair in range(max(1, rows // 2))}
             if rows == 2 and len(places) > 1:
-                read[1] = places[1]
-            if leak := _find_by_gradient(embedded_BTD, hidden_BTD, tokens_BT, read, how):
+                cuts[1] = places[1]
+            if leak := _find_by_gradient(embedded_BTD, hidden_BTD, tokens_BT, cuts, call_text):
                 return leak
         first_1TV = model.logits(read_BTD[:1])
         if alone_1TV is None:
@@ -218,7 +218,7 @@ def find_leak_in_batch(model: Decoder, mode: Mode, tokens_BT: torch.Tensor, othe
         changed_BT[row, place:] = others_BT[row, place:]
         if changed_BT[row, place] == tokens_BT[row, place]:
             changed_BT[row, place] = (changed_BT[row, place] + 1) % model.spec.vocabulary
-    how = f"{mode.text} in a batch of {rows}"
+    call_text = f"{mode.text} in a batch of {rows}"
     with mode.of(model):
         embedded_BTD, hidden_BTD = _call(model, mode, tokens_BT)
         changed_BTD = _call(model, mode, changed_BT.to(tokens_BT.device))[1].detach()
@@ -226,11 +226,11 @@ def find_leak_in_batch(model: Decoder, mode: Mode, tokens_BT: torch.Tensor, othe
             expected_1TV, changed_1TV = (
                 model.logits(each[row : row + 1, :place].detach()) for each in (hidden_BTD, changed_BTD)
             )
-            if leak := _find_by_change(changed_1TV, expected_1TV, tokens_BT[row], how):
+            if leak := _find_by_change(changed_1TV, expected_1TV, tokens_BT[row], call_text):
                 return leak
         if mode.gradients:
-            read = {row: place for row, place in enumerate(places) if row % 2 == 0}
-            if leak := _find_by_gradient(embedded_BTD, hidden_BTD, tokens_BT, read, how):
+            cuts = {row: place for row, place in enumerate(places) if row % 2 == 0}
+            if leak := _find_by_gradient(embedded_BTD, hidden_BTD, tokens_BT, cuts, call_text):
                 return leak
         alone_1TV = model.logits(_call(model, mode, tokens_BT[:1])[1].detach())
         return _find_beside_others(model.logits(hidden_BTD[:1].detach()), alone_1TV, mode, 0, tokens_BT)
@@ -269,25 +269,25 @@ def _find_beside_others(
 
 
 def _find_by_gradient(
-    embedded_BTD: torch.Tensor, hidden_BTD: torch.Tensor, tokens_BT: torch.Tensor, read: dict[int, int], call_text: str
+    embedded_BTD: torch.Tensor, hidden_BTD: torch.Tensor, tokens_BT: torch.Tensor, cuts: dict[int, int], call_text: str
 ) -> Leak | None:
-    """Take the gradient of the rows that are `read`, each before its place, of what the head reads of them.
+    """Take the gradient of the rows of `cuts`, each before its place, of what the head reads of them.
 
     The head makes a token's logits of it alone.
     """
     rows, width = len(hidden_BTD), hidden_BTD.shape[-1]
     weight_D = torch.randn(width, generator=torch.Generator().manual_seed(3)).to(hidden_BTD.device)
-    total = sum((hidden_BTD[row, :place].float() @ weight_D).sum() for row, place in read.items())
+    total = sum((hidden_BTD[row, :place].float() @ weight_D).sum() for row, place in cuts.items())
     assert isinstance(total, torch.Tensor)
     (gradient_BTD,) = torch.autograd.grad(total, embedded_BTD)
     largest_BT = gradient_BTD.abs().amax(-1)
     for row in range(rows):
-        place = read.get(row, 0)
+        place = cuts.get(row, 0)
         late_T = ~(largest_BT[row, place:] == 0)  # not a number is no zero
         if late_T.any():
             token = place + int(late_T.nonzero()[0])
             size = float(largest_BT[row, token])
-            if row in read:
+            if row in cuts:
                 message = (
                     f"the logits before token {place} of {describe_tokens(tokens_BT[row])} have a gradient by token "
                     f"{token} ({size:.2g}): they depend on what comes after them{call_text}"
@@ -302,18 +302,18 @@ def _find_by_gradient(
 
 
 def _find_in_calls(
-    model: Decoder, calls: Sequence[tuple[Mode, int]], length: int, source: Source, again: Source | None = None
+    model: Decoder, calls: Sequence[tuple[Mode, int]], length: int, source: Source, second_source: Source | None = None
 ) -> Leak | None:
     """Look for leaks in all `calls` (mode, rows) of one length; each is cut elsewhere, as far as there are cuts.
 
     Every mode is cut before its last token once, where a leak from some token on shows; a pair of a long input is cut
-    elsewhere too: where no gradient tells, it is read a second time, from `again`. A batch is compared with its first
-    row alone in the same mode, which is called for that where `calls` does not; a pair of a long input is not, since
-    that is seen of a short one.
+    elsewhere too: where no gradient tells, it is read a second time, from `second_source`. A batch is compared with
+    its first row alone in the same mode, which is called for that where `calls` does not; a pair of a long input is
+    not, since that is seen of a short one.
     """
-    last, *others = list_cuts(length)
-    place = itertools.cycle(others or [last])
-    alone: dict[Mode, torch.Tensor] = {}
+    last, *other_cuts = list_cuts(length)
+    place = itertools.cycle(other_cuts or [last])
+    single_logits: dict[Mode, torch.Tensor] = {}
     modes_cut: set[Mode] = set()
 
     def look(mode: Mode, rows: int, tokens: Source, many: int) -> Leak | torch.Tensor:
@@ -322,22 +322,22 @@ def _find_in_calls(
             places[0] = last
             modes_cut.add(mode)
         read_BT = make_pairs(tokens(rows, length), places, model.spec.vocabulary)
-        return _look_once(model, mode, read_BT, places, alone.get(mode))
+        return _look_once(model, mode, read_BT, places, single_logits.get(mode))
 
     for mode, rows in calls:
         long_pair = rows == 2 and length > LONG
-        if mode not in alone and rows > 1 and not long_pair:
+        if mode not in single_logits and rows > 1 and not long_pair:
             plain = _look_once(model, mode, source(1, length), [next(place)])
             if isinstance(plain, Leak):
                 return plain
-            alone[mode] = plain
+            single_logits[mode] = plain
         result = look(mode, rows, source, 2 if long_pair and mode.gradients else max(1, rows // 2))
         if not isinstance(result, Leak) and long_pair and not mode.gradients:
-            result = look(mode, rows, again or source, 1)
+            result = look(mode, rows, second_source or source, 1)
         if isinstance(result, Leak):
             return result
         if rows == 1:
-            alone[mode] = result
+            single_logits[mode] = result
     return None
 
 
@@ -346,14 +346,14 @@ def find_leak(
     calls: Sequence[tuple[Mode, int]],
     length: int,
     source: Source,
-    again: Source | None = None,
+    second_source: Source | None = None,
     shortest: int = 1,
 ) -> Leak | None:
     """Look for a leak in all `calls` (mode, rows) of one length; the shortest input that shows it is reported.
 
     What lies between that length and the `shortest` is halved.
     """
-    best = _find_in_calls(model, calls, length, source, again)
+    best = _find_in_calls(model, calls, length, source, second_source)
     check = best.check if best else ""
     while best and length - shortest > 1:
         middle = (shortest + length) // 2

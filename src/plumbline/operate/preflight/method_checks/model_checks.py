@@ -41,7 +41,7 @@ def check_repeatable(spec: ModelSpec, baseline: ModelSpec) -> str | None:
     """Check that a model gives one input the same logits, bit by bit, whatever it read between: no noise, no state of
     calls.
     """
-    model, others = create_moved_model(spec), _make_tokens(spec, 9, seed=8)
+    model, other_BT = create_moved_model(spec), _make_tokens(spec, 9, seed=8)
     for length in (2, 9):
         tokens_BT = _make_tokens(spec, length)
         with torch.no_grad():
@@ -49,12 +49,12 @@ def check_repeatable(spec: ModelSpec, baseline: ModelSpec) -> str | None:
             for mode in _set_modes(model):
                 first = model(tokens_BT)
                 if not torch.equal(model(tokens_BT), first):
-                    read = f"read twice{mode}, {_describe_tokens(tokens_BT)} get different logits"
-                    return f"{read}: noise, or state that is kept between calls"
-                model(others)
-                model(others[:, :3])
+                    finding = f"read twice{mode}, {_describe_tokens(tokens_BT)} get different logits"
+                    return f"{finding}: noise, or state that is kept between calls"
+                model(other_BT)
+                model(other_BT[:, :3])
                 before = _read_counters(model)
-                model(others[:, :3])
+                model(other_BT[:, :3])
                 for name, value in _read_counters(model).items():
                     if value != before.get(name):
                         return f"{name} is {before.get(name)} and then {value}{mode}: it changes with every call"
@@ -80,11 +80,11 @@ def check_causality(spec: ModelSpec, baseline: ModelSpec) -> str | None:
         for mode in _set_modes(model):
             expected = model(tokens_BT)
             for place in range(1, length) if length in SHORT else (length - 1, length // 2):
-                other = tokens_BT.clone()
-                other[0, place] = (other[0, place] + spec.vocabulary // 2) % spec.vocabulary
-                off = leaks.find_difference(model(other)[:, :place], expected[:, :place])
+                changed_BT = tokens_BT.clone()
+                changed_BT[0, place] = (changed_BT[0, place] + spec.vocabulary // 2) % spec.vocabulary
+                off = leaks.find_difference(model(changed_BT)[:, :place], expected[:, :place])
                 if off is not None:
-                    changed = f"token {place} of {_describe_tokens(tokens_BT)} changed to {int(other[0, place])}"
+                    changed = f"token {place} of {_describe_tokens(tokens_BT)} changed to {int(changed_BT[0, place])}"
                     moved = f"moves the logits at token {off[0]}, which comes before it, by {off[1]:.2g}"
                     return f"{changed} {moved}{mode}"
     return None
@@ -137,9 +137,9 @@ def check_rows(spec: ModelSpec, baseline: ModelSpec) -> str | None:
     for length in sorted({1, 2, 9, spec.context}):
         rows_BT = torch.cat([_make_tokens(spec, length, seed=seed) for seed in (7, 8, 9)])
         for mode in _set_modes(model):
-            together = model(rows_BT)
+            logits_BTV = model(rows_BT)
             for row, alone_BT in enumerate(rows_BT.split(1)):
-                off = leaks.find_difference(together[row : row + 1], model(alone_BT))
+                off = leaks.find_difference(logits_BTV[row : row + 1], model(alone_BT))
                 if off is not None:
                     text = (
                         f"row {row} of a batch of 3, {_describe_tokens(alone_BT)}, has other logits at token {off[0]} "
@@ -192,7 +192,7 @@ def check_start(spec: ModelSpec, baseline: ModelSpec) -> str | None:
     model, lived = create(spec, init_seed=5).eval(), create_moved_model(spec)
     with _other_random_state():
         again, lived_again = create(spec, init_seed=5).eval(), create_moved_model(spec)
-    other = create(spec, init_seed=6)
+    other_model = create(spec, init_seed=6)
     tensors, tensors_again = _list_tensors(model), _list_tensors(again)
     for name, value in tensors.items():
         if name not in tensors_again or not _are_same(value, tensors_again[name]):
@@ -203,14 +203,14 @@ def check_start(spec: ModelSpec, baseline: ModelSpec) -> str | None:
                 f"two models of one seed give {_describe_tokens(tokens_BT)} other logits: something does not depend on "
                 "the seed"
             )
-    if torch.equal(model.embedding, other.embedding):
+    if torch.equal(model.embedding, other_model.embedding):
         return "two seeds give the same embedding"
     theirs = create(baseline, init_seed=5)
     values, declared, expected = dict(theirs.named_parameters()), collect_roles(theirs), collect_roles(model)
     same_scale = (spec.init_std, spec.residual_init_scaling) == (baseline.init_std, baseline.residual_init_scaling)
     for name, value in model.named_parameters():
-        alike = name in values and values[name].shape == value.shape and declared[name].init == expected[name].init
-        if alike and same_scale and not torch.equal(value, values[name]):
+        is_shared = name in values and values[name].shape == value.shape and declared[name].init == expected[name].init
+        if is_shared and same_scale and not torch.equal(value, values[name]):
             return f"the parameter {name}, which the baseline has too, is initialised differently at the same seed"
     return None
 
@@ -236,12 +236,12 @@ def starts_as_baseline(spec: ModelSpec, baseline: ModelSpec) -> bool:
 
 
 def run_checks(
-    spec: ModelSpec, baseline: ModelSpec, sizes: Iterable[TrainedSize] = (), whole: Iterable[ModelSpec] = ()
+    spec: ModelSpec, baseline: ModelSpec, sizes: Iterable[TrainedSize] = (), trained_models: Iterable[ModelSpec] = ()
 ) -> tuple[dict[str, str], list[str]]:
     """Make every check; returns words for those that do not hold, and the names of those that could not be made.
 
-    At the `sizes` of the runs a model is examined only where its short inputs have shown nothing. `whole`: the models
-    that are trained, of which those that a processor reads in seconds are examined as they are.
+    At the `sizes` of the runs a model is examined only where its short inputs have shown nothing. Of the
+    `trained_models` those that a processor reads in seconds are examined as they are.
 
     A check cannot be made if something was raised, by the component or by what it needs of its environment. What
     several raise is reported once. A model that cannot be built fails as `build`, and no other check is made of it.
@@ -261,10 +261,10 @@ def run_checks(
                 failures[name] = message
             if raised == ["build"]:
                 break
-        whole = list(whole)
+        trained_models = list(trained_models)
         for size in () if failures else sizes:
             try:
-                failures |= trained_size_checks.run_checks(spec, size, whole)
+                failures |= trained_size_checks.run_checks(spec, size, trained_models)
             except Exception as error:
                 failures[AT_SIZE] = f"a sequence of {size.context:,} tokens: {type(error).__name__}: {error}"
                 raised.append(AT_SIZE)

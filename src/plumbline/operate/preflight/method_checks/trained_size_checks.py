@@ -52,18 +52,21 @@ def list_calls(size: TrainedSize, length: int) -> list[tuple[Mode, int]]:
             (mode, rows) for mode in (trained, validated) for rows in larger
         ]
     most = max(4, TOKENS // length)
-    whole = [size.rows] if 4 < size.rows <= most else [rows for rows in (7,) if rows <= most]
-    return [*((mode, 2) for mode in MODES), *((trained, rows) for rows in (4, *whole))]
+    row_counts = [size.rows] if 4 < size.rows <= most else [rows for rows in (7,) if rows <= most]
+    return [*((mode, 2) for mode in MODES), *((trained, rows) for rows in (4, *row_counts))]
 
 
 def find_leak(model: Decoder, size: TrainedSize) -> Leak | None:
     """Look for a leak from the shortest input to the trained context; the shortest that shows it is reported."""
-    before = 1
-    source, again = leaks.make_text_source(model.spec.vocabulary), leaks.make_uniform_source(model.spec.vocabulary)
+    shortest = 1
+    source, second_source = (
+        leaks.make_text_source(model.spec.vocabulary),
+        leaks.make_uniform_source(model.spec.vocabulary),
+    )
     for length in sorted({*(short_length for short_length in SHORT if short_length < size.context), size.context}):
-        if leak := leaks.find_leak(model, list_calls(size, length), length, source, again, before):
+        if leak := leaks.find_leak(model, list_calls(size, length), length, source, second_source, shortest):
             return leak
-        before = length
+        shortest = length
     return None
 
 
@@ -73,12 +76,12 @@ def choose_deep_input(size: TrainedSize) -> tuple[int, int]:
     return length, max(4, size.rows) if size.rows * length * size.layers <= DEEP else 4
 
 
-def choose_deep_spec(spec: ModelSpec, size: TrainedSize, whole: Sequence[ModelSpec] = ()) -> ModelSpec | None:
+def choose_deep_spec(spec: ModelSpec, size: TrainedSize, trained_models: Sequence[ModelSpec] = ()) -> ModelSpec | None:
     """Choose the model of the trained depth: the one that is trained, where it is small; else one of a small width.
 
     None if neither is more than the reduced model is.
     """
-    for model in whole:
+    for model in trained_models:
         if (model.context, model.layers) == (size.context, size.layers) and count_parameters(model) <= NUMBERS:
             return model
     return msgspec.structs.replace(spec, layers=size.layers, context=size.context) if size.layers > LAYERS else None
@@ -146,17 +149,17 @@ def check_loss(model: Decoder, size: TrainedSize) -> str | None:
     )
 
 
-def run_checks(spec: ModelSpec, size: TrainedSize, whole: Sequence[ModelSpec] = ()) -> dict[str, str]:
+def run_checks(spec: ModelSpec, size: TrainedSize, trained_models: Sequence[ModelSpec] = ()) -> dict[str, str]:
     """Make all checks of one trained size; returns words for those that do not hold, by the check's name.
 
-    `whole`: the models that are trained.
+    `trained_models`: those of the runs.
     """
     model = leaks.create_moved_model(make_reduced_spec(spec, size))
     if leak := find_leak(model, size):
         return {leak.check: leak.text}
-    deeper = choose_deep_spec(spec, size, whole)
+    deeper = choose_deep_spec(spec, size, trained_models)
     if deeper is not None and (leak := find_leak_in_depth(deeper, size)):
-        wide = f" of the width {deeper.width}" if deeper in whole else ""
+        wide = f" of the width {deeper.width}" if deeper in trained_models else ""
         return {leak.check: f"{leak.text}, with the {size.layers} layers{wide} that are trained"}
     results = {"prefill = decode": check_decoding(model, size), "loss": check_loss(model, size)}
     return {
@@ -164,11 +167,11 @@ def run_checks(spec: ModelSpec, size: TrainedSize, whole: Sequence[ModelSpec] = 
     }
 
 
-def describe_checks(size: TrainedSize, spec: ModelSpec, whole: Sequence[ModelSpec] = ()) -> str:
-    """State for the page what was examined; `whole`: the models that are trained."""
-    small, deeper = make_reduced_spec(spec, size), choose_deep_spec(spec, size, whole)
+def describe_checks(size: TrainedSize, spec: ModelSpec, trained_models: Sequence[ModelSpec] = ()) -> str:
+    """State for the page what was examined; `trained_models`: those of the runs."""
+    small, deeper = make_reduced_spec(spec, size), choose_deep_spec(spec, size, trained_models)
     length, rows = choose_deep_input(size)
-    wide = f" of the trained width {deeper.width}" if deeper is not None and deeper in whole else ""
+    wide = f" of the trained width {deeper.width}" if deeper is not None and deeper in trained_models else ""
     return (
         f"causality and rows held at the trained context of {size.context:,} tokens ({small.layers} layers of width "
         f"{small.width}), of sequences like text and of random tokens, in training and in evaluation mode, with "

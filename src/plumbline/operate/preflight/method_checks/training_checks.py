@@ -162,8 +162,8 @@ def run_checks(spec: RunSpec, baseline: RunSpec) -> dict[str, str]:
             )
             return {"training": f"{whose}: the run diverges: {message}"}
         _train(spec, make_settings(data, folder / "two"))
-        if other := _find_other_output(folder / "one", folder / "two"):
-            return {"training": f"{whose}: two runs of one spec end with another {other}: noise, or state outside it"}
+        if output := _find_other_output(folder / "one", folder / "two"):
+            return {"training": f"{whose}: two runs of one spec end with another {output}: noise, or state outside it"}
         stopped = spec.train.steps // 2
         try:
             code = _train(spec, make_settings(data, folder / "three"), _StopAfter(stopped))
@@ -172,11 +172,11 @@ def run_checks(spec: RunSpec, baseline: RunSpec) -> dict[str, str]:
         except Exception as error:
             why = describe_error(error.__cause__ or error)
             return {"resume": f"{why}, in a run that was stopped after step {stopped} of {spec.train.steps}"}
-        if other := _find_other_output(folder / "one", folder / "three"):
+        if output := _find_other_output(folder / "one", folder / "three"):
             return {
                 "resume": (
                     f"{whose}: stopped after step {stopped} of {spec.train.steps} and continued, a run ends with "
-                    f"another {other} than without the stop: an optimizer keeps all that it "
+                    f"another {output} than without the stop: an optimizer keeps all that it "
                     "needs in self.state[parameter], as tensors, and an intervention gives it in state()"
                 )
             }
@@ -302,13 +302,13 @@ def _take_steps(loop: TrainingLoop, states: list[list[Any]], *, replayed: bool) 
     for place, hook in enumerate(hooks):
         _guard_parameters(hook, place, parameters, states, replayed=replayed)
     for step in range(1, loop.parts.spec.train.steps + 1):
-        before = [value.detach().clone() for value in parameters]
+        values = [value.detach().clone() for value in parameters]
         try:
             with watch:
                 due = loop.state.online.due(step - 1)
                 if due:
                     held_out_reading.probe_values(loop.parts, due)
-                if _are_changed(before, parameters):
+                if _are_changed(values, parameters):
                     return f"a probe changes parameters or leaves gradients: one of {[each.name for each in due]}"
                 loop.train_step()
                 loop.catch_up()
@@ -343,9 +343,9 @@ def _guard_parameters(
     begin, end = hook.begin, hook.end
 
     def require_unchanged(call: Any, where: str, step: int) -> None:
-        before = [value.detach().clone() for value in parameters]
+        values = [value.detach().clone() for value in parameters]
         call(step)
-        if _are_changed(before, parameters):
+        if _are_changed(values, parameters):
             raise _ChangedBy(
                 f"intervention {hook.name!r} changes parameters, or leaves gradients, in {where}(), where held-out "
                 "tokens are read: change them in after_step()"
@@ -362,8 +362,8 @@ def _guard_parameters(
     hook.end = lambda step: require_unchanged(end, "end", step)  # type: ignore[method-assign]
 
 
-def _are_changed(before: list[Any], parameters: list[Any]) -> bool:
-    return not _are_equal(before, parameters) or any(value.grad is not None for value in parameters)
+def _are_changed(values: list[Any], parameters: list[Any]) -> bool:
+    return not _are_equal(values, parameters) or any(value.grad is not None for value in parameters)
 
 
 def _are_equal(values: Iterable[torch.Tensor], others: Iterable[torch.Tensor]) -> bool:
