@@ -50,15 +50,15 @@ def main() -> None:
         raise PlumblineError("--tokenizer is missing; give the tokenizer.json of the run's corpus")
     out = options.out or Path("exports") / spec.preset / spec.key.replace("/", "-")
     scores = options.card_scores or run_files.scores
-    done = export_hf(
+    export = export_hf(
         run_files.folder, out, tokenizer=tokenizer, scores=scores, force=options.force, compare=not options.no_check
     )
     size = sum(path.stat().st_size for path in out.iterdir())
-    label = "a Llama" if done.form == "llama" else "with its own code (trust_remote_code=True)"
-    if done.difference is None:
+    label = "a Llama" if export.form == "llama" else "with its own code (trust_remote_code=True)"
+    if export.difference is None:
         compared = "logits not compared"
     else:
-        compared = f"logits differ by {done.difference:.2g} at most" if done.difference else "equal logits"
+        compared = f"logits differ by {export.difference:.2g} at most" if export.difference else "equal logits"
     print(f"{out}: {label}, {size / 1e6:.1f} MB, {compared}")
 
 

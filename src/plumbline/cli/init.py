@@ -56,14 +56,14 @@ def write(folder: Path) -> int:
     """
     if folder.exists() and not folder.is_dir():
         raise PlumblineError(f"{folder} is a file; name a folder that is empty or new")
-    there = sorted({path.name for path in folder.iterdir()} - HARMLESS) if folder.is_dir() else []
-    if there:
-        names = ", ".join(there[:NAMED]) + (f" and {len(there) - NAMED} more" if len(there) > NAMED else "")
-        upgrade = "; to update a project use --upgrade" if PROJECT in there else ""
+    entries = sorted({path.name for path in folder.iterdir()} - HARMLESS) if folder.is_dir() else []
+    if entries:
+        names = ", ".join(entries[:NAMED]) + (f" and {len(entries) - NAMED} more" if len(entries) > NAMED else "")
+        upgrade = "; to update a project use --upgrade" if PROJECT in entries else ""
         raise PlumblineError(
             f"{folder} is not empty ({names}), and nothing is ever overwritten; name another folder{upgrade}"
         )
-    before, files = folder.is_dir(), list_files()
+    folder_existed, files = folder.is_dir(), list_files()
     make_folder(folder)
     try:
         for name, content in files.items():
@@ -72,7 +72,7 @@ def write(folder: Path) -> int:
         (folder / "slurm").symlink_to("profiles/slurm")
         _record(folder, {name: _hash(content) for name, content in files.items()})
     except BaseException:  # it was empty: nothing of anybody's is in it
-        for path in folder.iterdir() if before else [folder]:
+        for path in folder.iterdir() if folder_existed else [folder]:
             if path.name not in HARMLESS:
                 shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink(missing_ok=True)
         raise
@@ -88,18 +88,18 @@ def upgrade(folder: Path) -> list[str]:
     record, files, lines = _read_record(folder), list_files(), list[str]()
     written: dict[str, str] = record["files"]
     for name, content in files.items():
-        now, path = _hash(content), folder / name
-        was = written.get(name)
-        if now == was:
+        new_hash, path = _hash(content), folder / name
+        old_hash = written.get(name)
+        if new_hash == old_hash:
             continue
-        if was is None and not path.exists():
+        if old_hash is None and not path.exists():
             try:
                 _put(path, content)
             except (FileExistsError, NotADirectoryError) as error:
                 lines.append(f"left out {name}: {error.filename} is a file of yours; rename it, and upgrade again")
                 continue
             lines.append(f"added {name}")
-        elif path.is_file() and not path.is_symlink() and sha256_file(path) in (was, now):
+        elif path.is_file() and not path.is_symlink() and sha256_file(path) in (old_hash, new_hash):
             atomic_write_bytes(path, _bytes(content))
             lines.append(f"replaced {name}")
         elif path.exists():
@@ -108,7 +108,7 @@ def upgrade(folder: Path) -> list[str]:
             continue  # listed at every upgrade until both are equal
         else:
             lines.append(f"left out {name}, which you removed")
-        written[name] = now
+        written[name] = new_hash
     lines += [f"left {name}, which the package no longer has" for name in sorted(set(written) - set(files))]
     _record(folder, {name: digest for name, digest in written.items() if name in files})
     return lines

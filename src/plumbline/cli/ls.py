@@ -115,10 +115,10 @@ def list_rows(kind: str, study: str | None, preset: str) -> list[Row]:
             {"preset": choice, "studies": ", ".join(name for name in chosen if study_config.has_targets(name, choice))}
             for choice in PRESETS
         ]
-    there = [name for name in chosen if study_config.has_targets(name, preset)]
-    if not there:
+    names_at_preset = [name for name in chosen if study_config.has_targets(name, preset)]
+    if not names_at_preset:
         raise PlumblineError(f"--preset: {study} has nothing at {preset}; it has {_presets(chosen[0])}")
-    return [row for name in there for row in OF_A_STUDY[kind](study_config.load(name, preset))]
+    return [row for name in names_at_preset for row in OF_A_STUDY[kind](study_config.load(name, preset))]
 
 
 def _is_readable(study: str, preset: str) -> bool:
@@ -161,9 +161,9 @@ def write_list(listed_rows: Sequence[Row], width: int | None) -> str:
         )
         return visible(table_text)
     # A name is never cut, for it is there to be copied: the rest of its row stands below it.
-    named = 1 if heads[1] == "paper" else 1 + ("study" in heads)
-    limits = _fit_widths([row[named:] for row in table], width - len(INDENT))
-    return visible("\n".join(line for row in table for line in _stack(row[:named], row[named:], limits)))
+    name_columns = 1 if heads[1] == "paper" else 1 + ("study" in heads)
+    limits = _fit_widths([row[name_columns:] for row in table], width - len(INDENT))
+    return visible("\n".join(line for row in table for line in _stack(row[:name_columns], row[name_columns:], limits)))
 
 
 def _fit_widths(table: Sequence[Sequence[str]], width: int) -> list[int]:
@@ -186,11 +186,11 @@ def _measure(widths: Sequence[int]) -> int:
 def _stack(names: Sequence[str], cells: Sequence[str], widths: Sequence[int]) -> list[str]:
     """Write a row on several lines: its names, and below them its cells, wrapped."""
     wrapped = [textwrap.wrap(cell, max(1, size), break_on_hyphens=False) for cell, size in zip(cells, widths)]
-    below = [
+    cell_lines = [
         INDENT + "  ".join(part.ljust(size) for part, size in zip(parts, widths))
         for parts in zip_longest(*wrapped, fillvalue="")
     ]
-    return [line.rstrip() for line in ("  ".join(names), *below)]
+    return [line.rstrip() for line in ("  ".join(names), *cell_lines)]
 
 
 def main() -> None:

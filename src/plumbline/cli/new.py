@@ -129,11 +129,13 @@ def write(texts: Texts, root: Path) -> None:
 
 
 def _require_absent(path: Path) -> None:
-    there = next((parent for parent in (path, *path.parents) if parent.is_symlink() or parent.exists()), None)
-    if there == path:
+    existing_path = next((parent for parent in (path, *path.parents) if parent.is_symlink() or parent.exists()), None)
+    if existing_path == path:
         raise PlumblineError(f"{path} is there, and nothing is ever written over; choose another name, or move it away")
-    if there is not None and not there.is_dir():
-        raise PlumblineError(f"{there} is a file where a folder has to be; choose another name, or move it away")
+    if existing_path is not None and not existing_path.is_dir():
+        raise PlumblineError(
+            f"{existing_path} is a file where a folder has to be; choose another name, or move it away"
+        )
 
 
 def _require_project(folder: Path) -> Path:

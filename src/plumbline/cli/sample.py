@@ -70,7 +70,7 @@ def _make_library_reader(model: Any) -> Callable[[torch.Tensor], torch.Tensor]:
 
 
 def continue_prompt(
-    read: Callable[[torch.Tensor], torch.Tensor],
+    read_tokens: Callable[[torch.Tensor], torch.Tensor],
     prompt: list[int],
     tokens: int,
     temperature: float,
@@ -80,7 +80,7 @@ def continue_prompt(
     """Let a model continue a prompt, one token at a time; returns the ids of the new tokens.
 
     Args:
-        read: reads the tokens (1, T) that are new, and gives logits (V) of the next one.
+        read_tokens: reads the tokens (1, T) that are new, and gives logits (V) of the next one.
         prompt: ids of at least one token.
         tokens: how many new tokens at most.
         temperature: of the softmax that a token is drawn from; 0: the likeliest.
@@ -92,7 +92,7 @@ def continue_prompt(
     read_BT = torch.tensor([prompt])
     with torch.inference_mode():
         while len(ids) < tokens:
-            logits_V = read(read_BT)
+            logits_V = read_tokens(read_BT)
             if temperature:
                 chances_V = (logits_V / temperature).softmax(dim=-1)
                 token = int(torch.multinomial(chances_V, 1, generator=generator))
