@@ -148,21 +148,21 @@ class AppendOnlyLog:
                 record = json.loads(line)
                 bound = {key: value for key, value in record.items() if key != "hash"}
                 head = record["hash"]
-                own = {key: value for key, value in record.items() if key not in CHAIN}
-                self.require(own)
-                written = canonical_json({**own, "entry": number, "previous": hashes[-1], "hash": head})
-                whole = line.decode() == written and head == sha256_text(canonical_json(bound))
+                fields = {key: value for key, value in record.items() if key not in CHAIN}
+                self.require(fields)
+                written = canonical_json({**fields, "entry": number, "previous": hashes[-1], "hash": head})
+                is_intact = line.decode() == written and head == sha256_text(canonical_json(bound))
             except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
                 raise BrokenLogError(
                     f"{self.path}, line {number} is not an entry; restore it. A {self.noun} is only ever appended to"
                 ) from None
-            if not whole:
+            if not is_intact:
                 raise BrokenLogError(
                     f"{self.path}, line {number}: the chain of hashes is broken here: this line was edited, or one "
                     f"before it was removed, inserted or moved. A {self.noun} is only ever appended to; restore the "
                     "file"
                 )
-            records.append(own)
+            records.append(fields)
             hashes.append(head)
         return LogContent(tuple(records), tuple(hashes[1:]))
 

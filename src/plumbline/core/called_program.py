@@ -54,8 +54,8 @@ def _pass_sigterm_on(process: subprocess.Popen[bytes]) -> Iterator[list[int]]:
         heard.append(number)
         process.send_signal(number)
 
-    before = signal.signal(signal.SIGTERM, pass_on)
+    previous_handler = signal.signal(signal.SIGTERM, pass_on)
     try:
         yield heard
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.signal(signal.SIGTERM, previous_handler)

@@ -251,11 +251,11 @@ def exit_on_sigterm() -> Iterator[None]:
     def stop(number: int, frame: FrameType | None) -> NoReturn:
         raise SystemExit(EXIT_RUN_AGAIN)
 
-    before = signal.signal(signal.SIGTERM, stop)
+    previous_handler = signal.signal(signal.SIGTERM, stop)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.signal(signal.SIGTERM, previous_handler)
 
 
 def describe_disk_error(error: OSError) -> str | None:

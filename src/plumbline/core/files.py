@@ -198,9 +198,9 @@ def swap_paths(first: str | Path, second: str | Path) -> bool:
     call = getattr(ctypes.CDLL(None), "renameat2", None)
     if call is None:
         return False
-    here, exchanged = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of linux/fcntl.h and linux/fs.h
+    working_directory, exchange = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of linux/fcntl.h and linux/fs.h
     call.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint)
-    return bool(call(here, os.fsencode(first), here, os.fsencode(second), exchanged) == 0)
+    return bool(call(working_directory, os.fsencode(first), working_directory, os.fsencode(second), exchange) == 0)
 
 
 def _is_stream(path: Path) -> bool:

@@ -125,8 +125,8 @@ def _refuse_swallowed_rows(
     """Refuse a row of several lines that were rows: by what a cell holds, or since each line could be one."""
     if separators < 1:
         return
-    within = any(line.count(separator) >= separators for cell in cells for line in cell.splitlines()[1:])
-    if within or all(line.count(separator) == separators for line in lines):
+    holds_rows = any(line.count(separator) >= separators for cell in cells for line in cell.splitlines()[1:])
+    if holds_rows or all(line.count(separator) == separators for line in lines):
         raise PlumblineError(
             f"{path}, lines {begin} to {begin + len(lines) - 1}: a cell in quotes holds lines with as many separators "
             f"as the first row, which are rows after a stray quote: take the quote out of line {begin}, or write that "
@@ -135,5 +135,5 @@ def _refuse_swallowed_rows(
 
 
 def _unquote(cell: str) -> str:
-    whole = len(cell) > 1 and cell[0] == cell[-1] == '"' and '"' not in cell[1:-1]
-    return cell[1:-1] if whole else cell
+    is_quoted = len(cell) > 1 and cell[0] == cell[-1] == '"' and '"' not in cell[1:-1]
+    return cell[1:-1] if is_quoted else cell

@@ -56,9 +56,9 @@ def format_clock(seconds: float | None) -> str:
     """Write a time as ``h:mm:ss``; empty if nothing is known."""
     if seconds is None:
         return ""
-    minutes, rest = divmod(int(seconds), 60)
+    minutes, seconds = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{rest:02d}"
+    return f"{hours}:{minutes:02d}:{seconds:02d}"
 
 
 def format_seconds(value: float, unit: str = "s") -> str:

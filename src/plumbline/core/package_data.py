@@ -64,8 +64,8 @@ def list_files(root: Path) -> Iterator[Path]:
     """The files of the folder `root` that travel with the package, as paths relative to it, in order."""
     for pattern in TRAVELS:
         for place in sorted(root.glob(pattern)):
-            below = sorted(place.rglob("*")) if place.is_dir() else [place]
-            for path in below:
+            paths = sorted(place.rglob("*")) if place.is_dir() else [place]
+            for path in paths:
                 relative = path.relative_to(root)
                 hidden = any(part.startswith((".", "__")) or part.endswith(".egg-info") for part in relative.parts[:-1])
                 if path.is_file() and not hidden and not relative.name.startswith("."):

@@ -120,8 +120,8 @@ def describe_machine(device: Any, float32_error: float) -> dict[str, Any]:
 def _describe_processor() -> str:
     """Maker, family, model and name of the processor, as Linux has them: what rounds alike is the same in all."""
     facts = processor.read_facts()
-    known = [facts[key] for key in _PROCESSOR if key in facts]
-    return " ".join(known) or platform.processor() or platform.machine()
+    parts = [facts[key] for key in _PROCESSOR if key in facts]
+    return " ".join(parts) or platform.processor() or platform.machine()
 
 
 def _git(tree: Path, *arguments: str) -> str | None:
@@ -130,7 +130,7 @@ def _git(tree: Path, *arguments: str) -> str | None:
     # Of a tree that several users share, git tells those who do not own it nothing unless it is called safe.
     command = ["git", "-c", f"safe.directory={tree}", "-C", str(tree), *arguments]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
+        process = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
     except (OSError, subprocess.SubprocessError):
         return None
-    return done.stdout.strip()
+    return process.stdout.strip()

@@ -84,8 +84,8 @@ def find_fault(kind: Any, value: Any, known_keys: Iterable[str] | None = None) -
         if message := _wrong_key(kind, value, known_keys):
             return (), message
         for key, entry, entry_kind in _entries(kind, value):
-            if below := find_fault(entry_kind, entry):
-                return (key, *below[0]), below[1]
+            if fault := find_fault(entry_kind, entry):
+                return (key, *fault[0]), fault[1]
         cause = error.__cause__
         return (cause.place, str(cause)) if isinstance(cause, Fault) else ((), _wrong_value(kind, value, str(error)))
     return None
@@ -116,9 +116,9 @@ def _wrong_key(kind: Any, mapping: Any, known_keys: Iterable[str] | None) -> str
         if get_origin(member) is dict:
             key_kind = get_args(member)[0]
             for key in mapping:
-                if below := find_fault(key_kind, key):
+                if fault := find_fault(key_kind, key):
                     literals = _literals(key_kind)
-                    return unknown_key(key, literals) if literals else f"the key {below[1]}"
+                    return unknown_key(key, literals) if literals else f"the key {fault[1]}"
     return ""
 
 
