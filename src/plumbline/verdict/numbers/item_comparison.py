@@ -117,7 +117,7 @@ def judge_items(
     design = ComparisonDesign(error, freedom, terms.alpha / tries)
     reach, corrected = design.critical * error, min(1.0, tries * p)
     again = ComparisonDesign(1.0, math.inf, terms.alpha / (tries + 1))
-    more = count_seeds(beyond, error, again, POWER, plan="goal") if beyond > 0 else None
+    multiple = count_seeds(beyond, error, again, POWER, plan="goal") if beyond > 0 else None
     target_gain = terms.asked_gain
     outcome = Outcome.UNDECIDED
     if corrected <= terms.alpha:
@@ -137,7 +137,7 @@ def judge_items(
         p_corrected=corrected,
         low=gain - reach,
         high=gain + reach,
-        items_more=more,
+        items_more=multiple,
         outcome=outcome,
         terms=terms,
     )

@@ -91,14 +91,14 @@ def write_texts(
         "ledger": {"length": len(ledger), "head": ledger.head},
         "repeat": request.repeat,
     }
-    title, sentence, *more = sections
+    title, sentence, *body = sections
     if size := strip_markup(request.size):
         shared["size"] = size
         sentence = f"At {size}, {sentence[:1].lower()}{sentence[1:]}"
     sentences = (*notes, *every_check.list_told_of_methods(answers))
     return VerdictTexts(
         sentence=visible(sentence),
-        page=visible(join_sections([title, sentence, *sentences, *more, *ends])),
+        page=visible(join_sections([title, sentence, *sentences, *body, *ends])),
         numbers={**numbers, **shared},
         outcomes=outcomes,
         told=tuple(map(visible, sentences)),
@@ -110,18 +110,18 @@ def _describe_tries(ledger: Ledger, families: Sequence[tuple[str, str]]) -> str:
     """The tries against each baseline, this page's among them."""
     sentences, counted_tries = [], 0
     for baseline, metric in families:
-        tries_made, planned = ledger.count_tries_made(baseline, metric), ledger.count_planned_tries(baseline, metric)
+        tries_made, plan = ledger.count_tries_made(baseline, metric), ledger.count_planned_tries(baseline, metric)
         counted_tries += tries_made
-        more = f" {planned} were announced with --planned-tries, and are corrected for from the first on."
-        if tries_made > planned > 0:
-            more = f" {planned} were announced with --planned-tries, fewer than were made."
+        hint = f" {plan} were announced with --planned-tries, and are corrected for from the first on."
+        if tries_made > plan > 0:
+            hint = f" {plan} were announced with --planned-tries, fewer than were made."
         where = ledgers.describe_metrics(ledger, baseline, metric)
         sentences.append(
             f"{format_count(tries_made, 'try counts', 'tries count')} against {quote(baseline)} {where}, this page's "
-            f"among them; every p is multiplied by {ledger.count_tries(baseline, metric)}.{more if planned else ''}"
+            f"among them; every p is multiplied by {ledger.count_tries(baseline, metric)}.{hint if plan else ''}"
         )
-    if other := len({entry.identity for entry in ledger.entries if entry.is_try}) - counted_tries:
-        sentences.append(f"{other} more, against other baselines or beside a primary metric, are not counted here.")
+    if count := len({entry.identity for entry in ledger.entries if entry.is_try}) - counted_tries:
+        sentences.append(f"{count} more, against other baselines or beside a primary metric, are not counted here.")
     sentences.append("The page holds for this state of the ledger: after another try, rebuild it.")
     return " ".join(sentences)
 
