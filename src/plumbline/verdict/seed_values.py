@@ -23,8 +23,8 @@ Seeds = Mapping[str, float]
 
 def normalize_seed(text: str) -> str:
     """Name a seed by its number: ``1``, ``01`` and ``1.0`` are one seed. Other names stay as they are."""
-    whole = re.fullmatch(r"([+-]?\d{1,60})(\.0*)?", text)
-    return str(int(whole[1])) if whole else text
+    match = re.fullmatch(r"([+-]?\d{1,60})(\.0*)?", text)
+    return str(int(match[1])) if match else text
 
 
 def name_by_rank(method: str, rank: int) -> str:
