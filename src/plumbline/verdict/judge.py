@@ -168,9 +168,9 @@ class BaselineComparison:
 
         They are another look, which is corrected for. `sigma`: if it were this and not what was estimated.
         """
-        beyond = gain - self.terms.minimum_gain
+        excess = gain - self.terms.minimum_gain
         design = ComparisonDesign(self.design.error, self.freedom, self.terms.alpha / (self.tries + 1))
-        return count_seeds(beyond, sigma or self.sigma, design, POWER, plan=self.plan)
+        return count_seeds(excess, sigma or self.sigma, design, POWER, plan=self.plan)
 
     @property
     def runs_needed(self) -> RunsNeeded | None:

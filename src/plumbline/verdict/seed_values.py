@@ -115,12 +115,12 @@ def describe_break_even(gain: float, error: float, terms: ComparisonTerms, tries
 
     `error`: the standard error of the gain in units of sigma.
     """
-    beyond = gain - terms.minimum_gain
-    if not beyond > 0:
+    excess = gain - terms.minimum_gain
+    if not excess > 0:
         return f"Its gain is {gain:.4g}: no sigma makes it better" + (
             f" by more than {terms.minimum_gain:g}." if terms.minimum_gain else "."
         )
-    sigma = beyond / (error * -float(ndtri(terms.alpha / tries)))
+    sigma = excess / (error * -float(ndtri(terms.alpha / tries)))
     tried = f", corrected for {tries} tries" if tries > 1 else ""
     return f"Its gain of {gain:.4g} improves if sigma of one run <= {sigma:.2g} (one-sided {terms.alpha:g}{tried})."
 

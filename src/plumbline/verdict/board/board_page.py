@@ -138,7 +138,7 @@ def draw_progress(board: Board) -> str:
     direction = "lower" if board.lower else "higher"
     write = choose_digits([point.value for point in points])
     dots = [point for point in points if axis.low <= point.value <= axis.high]
-    beyond = f" {format_count(len(points) - len(dots), 'record')} outside the picture." if dots != points else ""
+    note = f" {format_count(len(points) - len(dots), 'record')} outside the picture." if dots != points else ""
     with_band = [(x(each.at), each.low, each.high) for each in points if each.low is not None and each.high is not None]
     band = [f"{at} {y(low)}" for at, low, _ in with_band]
     band += [f"{at} {y(high)}" for at, _, high in reversed(with_band)]
@@ -161,7 +161,7 @@ def draw_progress(board: Board) -> str:
     bottom = TOP + HEIGHT
     for place, text, anchor in _choose_times(points, x):
         elements.append(draw_text(place, bottom + 20, text, kind="small", anchor=anchor))
-    text = f"Pale: claimed, not checked. Shaded: luck alone.{beyond}"
+    text = f"Pale: claimed, not checked. Shaded: luck alone.{note}"
     elements.append(draw_text(16, bottom + 46, text, kind="small"))
     title = f"{board.title}: {board.headline} over time"
     return draw_picture(title, describe_progress(board, points), bottom + 64, elements)

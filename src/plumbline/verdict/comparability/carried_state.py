@@ -55,8 +55,8 @@ def _find_writers(reader: RunEvidence, arms: ComparedArms) -> Iterator[tuple[str
                     continue
                 from_, until = _read_times(writer)
                 is_earlier = write_time < began and from_ - _LAG <= write_time <= until
-                wrote = path in (writer.written_outside or ()) and path not in (reader.written_outside or ())
-                if is_earlier or (wrote and from_ < ended):
+                has_written = path in (writer.written_outside or ()) and path not in (reader.written_outside or ())
+                if is_earlier or (has_written and from_ < ended):
                     yield path, arm, writer
 
 

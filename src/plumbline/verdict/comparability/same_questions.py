@@ -108,7 +108,7 @@ def _count_differing_items(
     attribute: str, ours: Mapping[str, ItemEvidence], theirs: Mapping[str, ItemEvidence]
 ) -> int | None:
     """On how many items of a task the prompts, or the targets, differ; None if it is not known of every item."""
-    differ, all_known = 0, True
+    count, all_known = 0, True
     for key in ours.keys() & theirs.keys():
         ours_value, theirs_value = getattr(ours[key], attribute), getattr(theirs[key], attribute)
         if (
@@ -118,8 +118,8 @@ def _count_differing_items(
         ):
             all_known = False
         else:
-            differ += ours_value != theirs_value
-    return differ if all_known or differ else None
+            count += ours_value != theirs_value
+    return count if all_known or count else None
 
 
 def _quote_both(values: Sequence[str]) -> str:

@@ -144,10 +144,10 @@ def describe_test(decision: Decision) -> str:
     elif terms.claim:
         sentences.append(f"One test of fresh runs, one-sided at {terms.alpha:g}: the number to claim.")
     else:
-        early = f", from run {design.first_keep} on" if design.first_keep > 1 else ""
+        start = f", from run {design.first_keep} on" if design.first_keep > 1 else ""
         sentences.append(
             f"After each run of the candidate, {design.most} at most, T is compared with a boundary that spends a "
-            f"one-sided error of {terms.alpha:g} over all looks{early} (group-sequential t, Lan and DeMets 1983; the "
+            f"one-sided error of {terms.alpha:g} over all looks{start} (group-sequential t, Lan and DeMets 1983; the "
             f"boundary is computed to {decision.boundary.error:.1g})."
         )
         if design.allow_wider:

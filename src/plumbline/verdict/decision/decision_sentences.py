@@ -44,9 +44,9 @@ def _write_verdict(decision: Decision, reason: str) -> str:
         return f"{_name_candidate(decision)} cannot be judged: {_describe_lost_runs(decision, BASELINE) or reason}."
     if decision.verdict == Outcome.CRASHED:
         base = _describe_lost_runs(decision, BASELINE) or f"none of {quote(terms.baseline)} did"
-        has = _choose_verb(decision, "has", "have")
+        verb = _choose_verb(decision, "has", "have")
         text = (
-            f"{_name_candidate(decision)} {has} no gain to tell: "
+            f"{_name_candidate(decision)} {verb} no gain to tell: "
             f"{reason or _describe_lost_runs(decision, terms.candidate)}, while {base}"
         )
         tail = "" if len(decision.candidate_values) == 0 else " Its other runs do not decide: that would select."
@@ -208,12 +208,12 @@ def _write_discard(decision: Decision) -> str:
         return _write_not_as_good(decision)
     tail = f"discarded {_describe_runs(decision)}"
     if estimate is None or not math.isfinite(estimate.high):
-        target_gain, beyond = terms.design.target_gain_sigmas, _describe_minimum(decision)
+        target_gain, minimum = terms.design.target_gain_sigmas, _describe_minimum(decision)
         if target_gain is None:
             return f"{_name_candidate_with_is(decision)} {tail}."
         chance = format_percent(terms.design.futility)
         return (
-            f"{_name_candidate_with_is(decision)} {tail}: a change that gains {target_gain:g} sigma{beyond} in "
+            f"{_name_candidate_with_is(decision)} {tail}: a change that gains {target_gain:g} sigma{minimum} in "
             f"{_name_metric(decision)} ends so in at most {chance} of cases."
         )
     level = f"{format_percent((1 + estimate.level) / 2)}, one-sided"
@@ -268,10 +268,10 @@ def _write_undecided(decision: Decision) -> str:
     hint = ""
     if decision.more:
         hint = f": {decision.more:,} more {'runs' if decision.more > 1 else 'run'} would probably decide"
-    whether = (
+    question = (
         f", whether it is as good by a margin of {describe_margin(decision)}," if decision.terms.as_good_as else ""
     )
-    return f"{_name_candidate_with_is(decision)} not decided{whether} {_describe_runs(decision)}{hint}{gain_interval}."
+    return f"{_name_candidate_with_is(decision)} not decided{question} {_describe_runs(decision)}{hint}{gain_interval}."
 
 
 def _describe_minimum(decision: Decision) -> str:

@@ -151,11 +151,11 @@ def _walk_unused_seeds(start: int, used: set[int]) -> Iterator[int]:
 def write_rule(question: ExperimentQuestion) -> str:
     """Write the rule that decides as a ledger has it: all of it that is settled before the runs."""
     target_gain = "" if question.target_gain_sigmas is None else f", worth {question.target_gain_sigmas:g} sigma"
-    beyond = f", minimum gain {question.minimum_gain:g}" if question.minimum_gain > 0 else write_margin_rule(question)
+    minimum = f", minimum gain {question.minimum_gain:g}" if question.minimum_gain > 0 else write_margin_rule(question)
     session = "" if question.session == "each" else f", {_describe_session(question)}"
     guards = describe_guards(question)
     return (
-        f"{_TEST}, {question.plan}, {question.bank} and {question.most} runs, seeds from {question.first_seed}{beyond}"
+        f"{_TEST}, {question.plan}, {question.bank} and {question.most} runs, seeds from {question.first_seed}{minimum}"
         f"{target_gain}{guards} at {question.alpha:g}{session}"
     )
 

@@ -257,10 +257,10 @@ class Experiment:
         design = self.terms.design
         if not self.terms.claim:
             return boundary(design)
-        none = (math.nan,) * (design.most - 1)
+        blanks = (math.nan,) * (design.most - 1)
         df = tuple(design.df(look) for look in range(1, design.most + 1))
         keep = float(special.stdtrit(df[-1], 1 - design.alpha))
-        return Boundary((*none, keep), (*none, -keep), df, 0.0)
+        return Boundary((*blanks, keep), (*blanks, -keep), df, 0.0)
 
     def _conclude(self, verdict: Outcome) -> Decision:
         """The decision of the looks that were taken."""

@@ -68,9 +68,9 @@ def _examine_runs(examined: ExaminedRecord, rules: Rules, root: Path) -> None:
     if record.left_out:
         every = [*(each.value for each in record.by_seed.values()), *record.left_out.values()]
         finite = [value for value in every if math.isfinite(value)]
-        without = f", but for {len(every) - len(finite)} without a number," if len(finite) < len(every) else ""
+        tail = f", but for {len(every) - len(finite)} without a number," if len(finite) < len(every) else ""
         text = (
-            f"{len(every)} runs were made and {len(record.by_seed)} are counted; the mean of all{without} is "
+            f"{len(every)} runs were made and {len(record.by_seed)} are counted; the mean of all{tail} is "
             f"{math.fsum(finite) / len(finite):.6g}"
         )
         examined.blame(LEFT_OUT, text)
@@ -92,9 +92,9 @@ def _examine_runs(examined: ExaminedRecord, rules: Rules, root: Path) -> None:
         )
         examined.blame("duplicate", text)
     _examine_curves(examined, root)
-    small = {int(seed) for seed in seeds if len(seed) < 4}
-    holes = sorted(set(range(max(small) + 1)) - small - {0})[:8] if len(small) == len(set(seeds)) >= 3 else []
-    if holes and max(small) < 2 * len(small):
+    numbers = {int(seed) for seed in seeds if len(seed) < 4}
+    holes = sorted(set(range(max(numbers) + 1)) - numbers - {0})[:8] if len(numbers) == len(set(seeds)) >= 3 else []
+    if holes and max(numbers) < 2 * len(numbers):
         examined.notes.append(f"No run has seed {join_with_and([str(each) for each in holes])}.")
     copies = (
         f"; {format_count(examined.copies, 'copy', 'copies')} of a run in another file, counted once"
@@ -162,7 +162,7 @@ def _examine_code(examined: ExaminedRecord, logs: Sequence[TrainingLog], rules: 
     if not logs:
         examined.code = "no log, no code"
         return
-    without = [log for log in logs if not log.code]
+    bare_logs = [log for log in logs if not log.code]
     by_hash: dict[str, TrainingLog] = {}
     for log in logs:
         if log.code:
@@ -172,12 +172,12 @@ def _examine_code(examined: ExaminedRecord, logs: Sequence[TrainingLog], rules: 
         if rules.same.code_in_log:
             examined.blame("code", examined.code)
         return
-    lacking = f"; {format_count(len(without), 'log')} without code" if without else ""
-    if without and rules.same.code_in_log:
-        examined.blame("code", f"{format_count(len(without), 'log')} of {len(logs)} without code")
+    lacking = f"; {format_count(len(bare_logs), 'log')} without code" if bare_logs else ""
+    if bare_logs and rules.same.code_in_log:
+        examined.blame("code", f"{format_count(len(bare_logs), 'log')} of {len(logs)} without code")
     first, *other_logs = by_hash.values()
     if not other_logs:
-        examined.code = f"the same in {format_count(len(logs) - len(without), 'log')}{lacking}"
+        examined.code = f"the same in {format_count(len(logs) - len(bare_logs), 'log')}{lacking}"
         return
     differing: list[str] = []
     for other_log in other_logs:
@@ -225,8 +225,8 @@ def _examine_settings(examined: ExaminedRecord, logs: Sequence[TrainingLog], rul
         examined.blame("evaluation", text)
     differing += comparison.settings
     if differing:
-        differ = format_count(len(differing), "setting differs", "settings differ")
-        text = f"{differ} between the runs: {'; '.join(differing[:SHOWN])}"
+        count = format_count(len(differing), "setting differs", "settings differ")
+        text = f"{count} between the runs: {'; '.join(differing[:SHOWN])}"
         examined.blame("configuration", text)
     if not runs:
         return

@@ -215,9 +215,9 @@ def _most_common_label(runs: Sequence[LoggedRun]) -> str | None:
 
 def _match_printed_seeds(distinct: Sequence[LoggedRun], examined: ExaminedRecord, root: Path) -> None:
     """Find the printed value of each seed in the log of that seed."""
-    matched: dict[str, Hits] = {}
+    hits_by_seed: dict[str, Hits] = {}
     lost_runs: dict[str, LoggedRun | None] = {}
-    without, differing = list[str](), list[str]()
+    missing_seeds, differing = list[str](), list[str]()
     for seed, printed in examined.record.by_seed.items():
         runs = [run for run in distinct if run.seed == seed]
         if not runs and seed in examined.copied_seeds:
@@ -226,37 +226,37 @@ def _match_printed_seeds(distinct: Sequence[LoggedRun], examined: ExaminedRecord
             lost_runs[seed] = next((run for run in runs if run.seed == seed and has_diverged(run)), None)
             continue
         hits = _find_hits(runs, printed) or _find_hits([run for run in distinct if not run.seed], printed)
-        elsewhere = [] if hits else _find_in_other_seeds(seed, examined.record, distinct)
+        other_hits = [] if hits else _find_in_other_seeds(seed, examined.record, distinct)
         if hits:
-            matched[seed] = hits
-        elif elsewhere:
-            where = quote(format_path(elsewhere[0][0].file, root))
+            hits_by_seed[seed] = hits
+        elif other_hits:
+            where = quote(format_path(other_hits[0][0].file, root))
             examined.blame("headline", f"the value of seed {quote(seed)} stands in a log of another seed, {where}")
-            matched[seed] = elsewhere
+            hits_by_seed[seed] = other_hits
         elif runs:
             differing.append(seed)
-            matched[seed] = [(run, run.evaluations[-1]) for run in runs[:1]]
+            hits_by_seed[seed] = [(run, run.evaluations[-1]) for run in runs[:1]]
         else:
-            without.append(seed)
-    if without:
-        examined.blame("runs", f"no log of seed {join_with_and([quote(each) for each in without[:5]])}")
-    label = _choose_common_label(matched, differing, examined)
+            missing_seeds.append(seed)
+    if missing_seeds:
+        examined.blame("runs", f"no log of seed {join_with_and([quote(each) for each in missing_seeds[:5]])}")
+    label = _choose_common_label(hits_by_seed, differing, examined)
     ended = [
         seed
         for seed in differing
-        if label is not None and label not in {x.label for x in matched[seed][0][0].evaluations}
+        if label is not None and label not in {x.label for x in hits_by_seed[seed][0][0].evaluations}
     ]
     for seed in ended:
-        where = quote(format_path(matched[seed][0][0].file, root))
+        where = quote(format_path(hits_by_seed[seed][0][0].file, root))
         examined.blame("truncated", f"{where} ends before the line {quote(label or '')} that the other logs have")
         differing.remove(seed)
-        del matched[seed]
+        del hits_by_seed[seed]
     if differing:
         seeds = f"{format_count(len(differing), 'seed')}, {join_with_and([quote(each) for each in differing[:5]])},"
         text = f"the printed value of {seeds} is in no line of its log that the rules name"
         examined.blame("headline", text)
     choice, used_runs = Hits(), [run for run in lost_runs.values() if run is not None]
-    for hits in matched.values():
+    for hits in hits_by_seed.values():
         run, evaluation = next((hit for hit in hits if label is None or hit[1].label == label), hits[0])
         if any(run is each for each in used_runs):
             examined.blame("duplicate", f"the values of two seeds are of one run, {quote(format_path(run.file, root))}")
@@ -297,8 +297,12 @@ def _find_hits(runs: Sequence[LoggedRun], printed: Printed) -> Hits:
     return sorted(hits, key=lambda hit: (not hit[0].is_last(hit[1]), -len(hit[1].printed)))
 
 
-def _choose_common_label(matched: dict[str, Hits], differing: Sequence[str], examined: ExaminedRecord) -> str | None:
-    labels = [{evaluation.label for _, evaluation in hits} for seed, hits in matched.items() if seed not in differing]
+def _choose_common_label(
+    hits_by_seed: dict[str, Hits], differing: Sequence[str], examined: ExaminedRecord
+) -> str | None:
+    labels = [
+        {evaluation.label for _, evaluation in hits} for seed, hits in hits_by_seed.items() if seed not in differing
+    ]
     if not labels:
         return None
     fault = "the printed values of the seeds are of different lines of their logs"
@@ -306,5 +310,5 @@ def _choose_common_label(matched: dict[str, Hits], differing: Sequence[str], exa
     if not shared:
         return None
     # The most exact of them.
-    first = next(iter(matched.values()))
+    first = next(iter(hits_by_seed.values()))
     return next((evaluation.label for _, evaluation in first if evaluation.label in shared), min(shared))

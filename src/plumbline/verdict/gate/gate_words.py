@@ -93,10 +93,10 @@ def _describe_predecessor(judgement: Judgement, rules: Rules) -> str:
     if rules.predecessor is None:
         return "the rules compare with none"
     step, earlier_step = judgement.evidence.record.step, judgement.before.record.step if judgement.before else None
-    saved = ""
+    saving = ""
     if step is not None and earlier_step is not None and earlier_step != step:
-        saved = f" with {abs(earlier_step - step):,} steps {'fewer' if step < earlier_step else 'more'}"
-    sentences = _describe_told(judgement.comparability, without=("finished", *(("equal budget",) if saved else ())))
+        saving = f" with {abs(earlier_step - step):,} steps {'fewer' if step < earlier_step else 'more'}"
+    sentences = _describe_told(judgement.comparability, without=("finished", *(("equal budget",) if saving else ())))
     if judgement.before is None or judgement.predecessor is None:
         against = f"{quote(judgement.before.record.name)}: " if judgement.before is not None else ""
         return against + (judgement.why_not_predecessor or "no run to test") + sentences
@@ -106,7 +106,7 @@ def _describe_predecessor(judgement: Judgement, rules: Rules) -> str:
     additions += "" if rules.predecessor.required else "; not required"
     additions += _describe_one_more(judgement) if rules.goal is None else ""
     size = f"{'better' if test.gain >= 0 else 'worse'} by {format_value(abs(test.gain), test.sigma)}"
-    comparison = f"{size} than {quote(judgement.before.record.name)}{saved}"
+    comparison = f"{size} than {quote(judgement.before.record.name)}{saving}"
     return f"{comparison}: {_describe_p(judgement, test)}{additions}{sentences}"
 
 

@@ -239,8 +239,8 @@ def _judge_predecessor(judgement: Judgement, values: dict[str, float], rules: Ru
         judgement.why_not_predecessor = f"not compared: {refusal}"
         return
     step, earlier_step = judgement.evidence.record.step, predecessor.record.step
-    saved = earlier_step - step if step is not None and earlier_step is not None else 0
-    shift = part.slope * saved * (1 if rules.higher else -1)
+    saving = earlier_step - step if step is not None and earlier_step is not None else 0
+    shift = part.slope * saving * (1 if rules.higher else -1)
     try:
         shifted = {seed: value + shift for seed, value in values.items()}
         judgement.predecessor = judge(

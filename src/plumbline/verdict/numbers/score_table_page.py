@@ -164,16 +164,16 @@ def describe_rounding(comparisons: Sequence[BaselineComparison]) -> str:
         if (rounded_p := compute_rounded_p(each)) is None:
             continue
         low, high = format_p(rounded_p.low), format_p(rounded_p.high)
-        hangs = f"moves p between {low} and {high}" if low != high else f"leaves p at {low}"
+        effect = f"moves p between {low} and {high}" if low != high else f"leaves p at {low}"
         if rounded_p.others:
-            hangs += f", so that the verdict may be {join_with_and([f'*{word}*' for word in rounded_p.others])} too"
+            effect += f", so that the verdict may be {join_with_and([f'*{word}*' for word in rounded_p.others])} too"
         divided = ""
         if each.terms.sigma is None:
             divided = (
                 "; if the standard deviations divide by n and not by n - 1, as `numpy.std` does unless told otherwise, "
                 f"p = {format_p(rounded_p.divided_by_n)}"
             )
-        lines.append(f"- {quote(each.name)}: rounding of the printed digits {hangs}{divided}.")
+        lines.append(f"- {quote(each.name)}: rounding of the printed digits {effect}{divided}.")
     if not lines:
         return ""
     return (

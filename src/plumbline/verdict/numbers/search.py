@@ -169,13 +169,13 @@ def judge_search(
     lost_of_start = [step for step in lost_runs if step.configuration == start.configuration]
     require_start(path, start, lost_of_start, terms)
     start_runs = tuple(require_value(step) for step in groups[start.configuration])
-    sigma, elsewhere, noise_source = estimate_noise(path, start, groups, terms, tries, len(steps))
+    sigma, other_df, noise_source = estimate_noise(path, start, groups, terms, tries, len(steps))
     sigma_freedom = terms.sigma_freedom if terms.sigma is not None else None
-    freedom = len(start_runs) - 1 + elsewhere if sigma_freedom is None else sigma_freedom
+    freedom = len(start_runs) - 1 + other_df if sigma_freedom is None else sigma_freedom
     null = simulate_null_searches(
         len(changes),
         len(start_runs),
-        elsewhere,
+        other_df,
         sigma_freedom=sigma_freedom,
         threshold=round(terms.minimum_gain / sigma, 3),
     )
@@ -258,9 +258,9 @@ def _judge_kept_changes(
         gain, fresh = terms.sign * (require_value(step) - level), groups[step.configuration][1:]
         judgement = None
         if fresh and measurable:
-            again = {f"line {run.line:06d}": require_value(run) for run in fresh}
+            rerun_values = {f"line {run.line:06d}": require_value(run) for run in fresh}
             floor = {f"start {index}": value for index, value in enumerate(start_runs)}
-            judgement = judge(step.commit, again, floor, terms, tries=tries * len(rerun))
+            judgement = judge(step.commit, rerun_values, floor, terms, tries=tries * len(rerun))
         kept_changes.append(
             KeptChange(
                 step=step,

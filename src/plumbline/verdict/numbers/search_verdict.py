@@ -291,8 +291,8 @@ def _write_kept_changes(judgement: SearchJudgement) -> str:
         "jump beyond": lambda each: "yes" if each.p_jump <= level else "no",
         "runs after it was kept": lambda each: _describe_rerun(each, sigma),
     }
-    again = sum(each.rerun is not None for each in judgement.kept)
-    of_several = f" The {again} that were run again are tries side by side." if again > 1 else ""
+    reruns = sum(each.rerun is not None for each in judgement.kept)
+    of_several = f" The {reruns} that were run again are tries side by side." if reruns > 1 else ""
     return (
         write_table(columns, judgement.kept)
         + f"\n\nBoth p-values are against the whole search, the largest gain and the largest jump of all "
@@ -306,9 +306,9 @@ def _describe_rerun(each: KeptChange, sigma: float) -> str:
     lost_text = f"{len(each.lost)} crashed or diverged" if each.lost else ""
     if each.rerun is None:
         return lost_text or "none"
-    again = each.rerun
-    result = f"gain {format_value(again.gain, sigma)}, p = {format_p(again.p_corrected)}, {again.outcome}"
-    return f"{lost_text and lost_text + '; '}{again.n}: {result}"
+    rerun = each.rerun
+    result = f"gain {format_value(rerun.gain, sigma)}, p = {format_p(rerun.p_corrected)}, {rerun.outcome}"
+    return f"{lost_text and lost_text + '; '}{rerun.n}: {result}"
 
 
 def _advise_repeats(judgement: SearchJudgement) -> str:

@@ -158,9 +158,9 @@ def _describe_gain(runs: RunsNeeded, comparison: BaselineComparison) -> str:
     """A gain named in sigma is found with just that chance; one in the metric's units as sigma is."""
     if comparison.terms.as_good_as:
         return "that a method that does nothing is as good"
-    beyond = " beyond the required gain" if comparison.terms.minimum_gain else ""
+    minimum = " beyond the required gain" if comparison.terms.minimum_gain else ""
     if runs.in_sigma:
-        return f"a gain of {TARGET_GAIN_SIGMAS:g} standard deviations{beyond}"
+        return f"a gain of {TARGET_GAIN_SIGMAS:g} standard deviations{minimum}"
     span = (
         ""
         if runs.low == runs.high

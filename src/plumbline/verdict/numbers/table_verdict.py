@@ -285,7 +285,7 @@ def _write(
         if dropped
         else ""
     )
-    about = (
+    summary = (
         f"{source_text} from {quote(request.path.name)}: {format_count(len(runs), 'method')}, "
         f"{format_count(sum(runs.values()), 'run')}, metric {quote(metric)}.{left_out}"
     )
@@ -318,7 +318,7 @@ def _write(
             "# Verdict",
             first,
             write_list(sentences) if len(every) > 1 else "",
-            *write_sections(every, baseline, source_text=" ".join([about, *table.notes])),
+            *write_sections(every, baseline, source_text=" ".join([summary, *table.notes])),
         ],
         answers=answers,
         notes=table.told,

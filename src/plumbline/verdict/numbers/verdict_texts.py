@@ -72,7 +72,7 @@ def write_texts(
         outcomes, picture: as of `VerdictTexts`.
         arms: how many there are, of which the picture may have some alone.
     """
-    again = write_repeat("The same numbers again are not a new try.", request.repeat, request.page)
+    repeat_text = write_repeat("The same numbers again are not a new try.", request.repeat, request.page)
     last = "The second command checks this page against the ledger: whether lines were removed or added since."
     stands_on = every_check.write_answers_of_methods(answers)
     if picture is not None:
@@ -80,7 +80,7 @@ def write_texts(
         stands_on = join_sections([stands_on, describe_order(picture, arms), image]).strip()
     ends = ["## What it stands on", stands_on] if stands_on else []
     ends += ["## Ledger", _describe_tries(ledger, families), ledgers.write_statement(ledger, request.page.parent)]
-    ends += ["## Limits", write_list(limits), "## How to repeat", again, last]
+    ends += ["## Limits", write_list(limits), "## How to repeat", repeat_text, last]
     shared = {
         "terms": to_json_value(request.terms),
         "sided": "one-sided",

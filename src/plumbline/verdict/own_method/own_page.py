@@ -224,8 +224,8 @@ def _write_ledger(result: VerdictContents) -> str:
     ours = sum(result.ledger.count_tries_made(baseline, metric) for baseline in result.tries)
     if number := len({entry.identity for entry in result.ledger.entries if entry.is_try}) - ours:
         sentences.append(f"{number} more, against other baselines or in other metrics, are not counted here.")
-    again = f"Asked for again (`{_write_command(mine)}`), the page is rebuilt when there are new tries."
-    return "\n\n".join([" ".join([*sentences, again]), ledgers.write_statement(result.ledger, result.page.parent)])
+    advice = f"Asked for again (`{_write_command(mine)}`), the page is rebuilt when there are new tries."
+    return "\n\n".join([" ".join([*sentences, advice]), ledgers.write_statement(result.ledger, result.page.parent)])
 
 
 def _write_limits(result: VerdictContents) -> str:

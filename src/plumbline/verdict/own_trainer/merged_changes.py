@@ -96,8 +96,8 @@ class ChangeMerger:
             if first_change.may_meet(second_change):
                 with self.repository.own_index() as environment:
                     if error := self._apply_all(environment, (first_change, second_change)):
-                        common = sorted(first_change.files & second_change.files)
-                        reason = f"git cannot merge what they change in {name_some(common)}" if common else error
+                        files = sorted(first_change.files & second_change.files)
+                        reason = f"git cannot merge what they change in {name_some(files)}" if files else error
                         conflicts.append((first, second, reason))
         return conflicts
 

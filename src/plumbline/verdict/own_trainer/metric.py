@@ -248,8 +248,8 @@ def find_below(row: Any, key: str) -> Any:
     """Find the number below a key of a row, or below a path of keys with dots; None if there is none."""
     if isinstance(row, dict) and key in row:
         value = row[key]
-        plain = isinstance(value, int | float | str) and not isinstance(value, bool)
-        return value if plain else None
+        is_plain = isinstance(value, int | float | str) and not isinstance(value, bool)
+        return value if is_plain else None
     for at, letter in enumerate(key):
         if letter == "." and isinstance(row, dict) and key[:at] in row:
             return find_below(row[key[:at]], key[at + 1 :])

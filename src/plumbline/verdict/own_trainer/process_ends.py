@@ -118,9 +118,9 @@ def read(
 
 def describe_failed_processes(ends: Collection[str]) -> str:
     """Name processes that failed: ``2 processes of it failed (train.py: exit code 1; ...)``."""
-    distinct = list(dict.fromkeys(ends))
-    tail = "; ..." if len(distinct) > _COMMANDS else ""
-    return f"{format_count(len(ends), 'process', 'processes')} of it failed ({'; '.join(distinct[:_COMMANDS])}{tail})"
+    texts = list(dict.fromkeys(ends))
+    tail = "; ..." if len(texts) > _COMMANDS else ""
+    return f"{format_count(len(ends), 'process', 'processes')} of it failed ({'; '.join(texts[:_COMMANDS])}{tail})"
 
 
 def describe_new_exits(programs: Collection[str], other_runs: Iterable[Collection[str]]) -> list[str]:

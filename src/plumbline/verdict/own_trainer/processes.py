@@ -104,11 +104,11 @@ def _list_descendants() -> set[int]:
         with suppress(OSError):
             parent = Path(f"/proc/{entry}/stat").read_text(errors="replace").rpartition(")")[2].split()[1]
             children.setdefault(int(parent), []).append(int(entry))
-    descendants, open_ = set[int](), [os.getpid()]
-    while open_:
-        offspring = children.get(open_.pop(), [])
+    descendants, queue = set[int](), [os.getpid()]
+    while queue:
+        offspring = children.get(queue.pop(), [])
         descendants.update(offspring)
-        open_ += offspring
+        queue += offspring
     return descendants
 
 

@@ -278,19 +278,19 @@ def compare(
     remarks, whys = list(result.remarks), []
     remarks += process_ends.describe_new_exits(result.ended_at_once, [run.ended_at_once for run in base_runs])
     complete = [run for run in base_runs if run.failed is not None]
-    has = "no run of the baseline has that" if complete or not base_runs else _UNKNOWN
+    note = "no run of the baseline has that" if complete or not base_runs else _UNKNOWN
     theirs = {process_ends.kind(end) for run in complete for end in (*(run.failed or ()), *run.failed_beside)}
     shared_ends = [end for end in result.failed or () if process_ends.kind(end) in theirs]
     if shared_ends:
         remarks.append(f"{process_ends.describe_failed_processes(shared_ends)}, as runs of the baseline have it")
     if unmatched := [end for end in result.failed or () if end not in shared_ends]:
-        whys.append(f"{process_ends.describe_failed_processes(unmatched)}, and {has}")
+        whys.append(f"{process_ends.describe_failed_processes(unmatched)}, and {note}")
     for kind, sign in result.signs.items():
         text = f"at its end it printed {sign}"
         if any(kind in run.signs for run in base_runs):
             remarks.append(f"{text}, as runs of the baseline do")
         else:
-            whys.append(f"{text}, and {has}")
+            whys.append(f"{text}, and {note}")
     for describe in (describe_early_end, describe_early_value):
         if early := describe(result, base_runs, called):
             text, of_all = early

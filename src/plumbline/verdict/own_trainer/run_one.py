@@ -114,13 +114,13 @@ class _Run:
         for number in _STOPS:
             signal.signal(number, self._stop)
         result = Path(self.request.result)
-        again, code = interruption_file(result), None
+        note, code = interruption_file(result), None
         try:
             for folder in (result.parent, self.log.parent):
                 folder.mkdir(parents=True, exist_ok=True)
             with self._lock_run(result.with_suffix(".lock")):
-                self.code_before = (read_json(again) or {}).get("code")
-                again.unlink(missing_ok=True)
+                self.code_before = (read_json(note) or {}).get("code")
+                note.unlink(missing_ok=True)
                 old_result = read_result(result)
                 if old_result is not None and old_result.outcome == FINISHED:
                     return 0  # by a job that outlived its try, or whose node was lost and came back
@@ -141,7 +141,7 @@ class _Run:
                 raise
             why = f"the disk: {error.strerror} ({error.filename})"
         with contextlib.suppress(OSError):
-            atomic_write_json(again, {"why": why, "code": code, "tail": metric.last_lines(self.log)})
+            atomic_write_json(note, {"why": why, "code": code, "tail": metric.last_lines(self.log)})
         if self.stopped is None or not self.of_pool:  # the pool reports itself that it was stopped
             print(f"{self.request.words}, seed {self.request.seed}: {why}", file=sys.stderr)
         return EXIT_RUN_AGAIN

@@ -227,10 +227,10 @@ def describe_early_end(result: Result, base_runs: Collection[Result], called: st
             is_sure = is_sure and name != "epoch"
             continue
         interval = max(result.interval.get(name, 0.0), _PART_OF_EPOCH if name == "epoch" else 0.0)
-        within = shortfall < interval or shortfall == interval <= _PART_OF_WAY * first.place[name]
+        is_within = shortfall < interval or shortfall == interval <= _PART_OF_WAY * first.place[name]
         at_one_place = first.place[name] == last.place[name] and len(theirs) == len(base_runs)
         of_first, of_last = (format_place(run.place, called) for run in (first, last))
-        if is_sure and at_one_place and name != "values" and not within:
+        if is_sure and at_one_place and name != "values" and not is_within:
             remedy = "where a change is to train fewer steps, write fewer_steps = true under [run] of plumbline.toml"
             return f"it was not finished: {ended}, and all runs of the baseline at {of_first} ({remedy})", True
         until = f" to {of_last}" if of_last != of_first else ""

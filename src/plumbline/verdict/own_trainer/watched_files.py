@@ -72,17 +72,17 @@ class Look:
 
 def scan(shared: Sequence[str], seconds: float = LOOK_SECONDS) -> Look:
     """List the files that are shared, folder by folder, as far as the time goes."""
-    until, open_ = time.monotonic() + seconds, list(reversed(shared))
+    until, queue = time.monotonic() + seconds, list(reversed(shared))
     looked = Look()
-    while open_:
+    while queue:
         if time.monotonic() > until:
-            return Look(files=looked.files, folders=looked.folders, left=set(open_))
-        path = open_.pop()
+            return Look(files=looked.files, folders=looked.folders, left=set(queue))
+        path = queue.pop()
         if os.path.isdir(path):
             files, folders = _list_folder(path)
             looked.files.update(_read_stamps(files))
             looked.folders.add(path)
-            open_ += reversed(folders)
+            queue += reversed(folders)
         else:
             looked.files.update(_read_stamps([path]))
     return looked

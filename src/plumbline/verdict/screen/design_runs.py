@@ -121,17 +121,17 @@ class DesignRuns:
             )
         self.dropped += levels
         self.clashing += pairs
-        again = [
+        repeats = [
             row for row in self.lost_rows if row not in self.replaced_rows and self._is_explained(row, levels, pairs)
         ]
-        again = [row for row in again if row not in self.probes]
-        self.replaced_rows.update(again)
+        repeats = [row for row in repeats if row not in self.probes]
+        self.replaced_rows.update(repeats)
         self.design = drop_levels(
             self.design,
             dropped=self.dropped,
             clashing=self.clashing,
             after=len(self.made),
-            again=again,
+            again=repeats,
         )
 
     def _describe_crashes(self, level: Level) -> str:
@@ -172,8 +172,8 @@ class DesignRuns:
             for level in self.design.effects
             if level not in cleared and level not in self.dropped and level not in self.probes.values()
         ]
-        early = len(self.made) < len(self.design.rows)
-        if not suspects or (early and 2 * len(suspects) > len(self.design.effects)):
+        is_early = len(self.made) < len(self.design.rows)
+        if not suspects or (is_early and 2 * len(suspects) > len(self.design.effects)):
             return
         self.notes.append(
             f"most runs crash: {format_count(len(suspects), 'level')} that no finished run has "

@@ -176,8 +176,8 @@ def augment_design(
     starts = [levels_NF[sorted(lost_rows)]] if len(lost_rows) == runs and not dropped else []
     added_NF = make_d_optimal(space, runs, rng, starts=starts, fixed_NF=there_NF, most=choices)
     rows = (*design.rows, *_name_rows(design.factors, rng.permutation(added_NF)))
-    early = tuple(look for look in design.looks if look < len(design.rows))
-    return replace(design, rows=rows, looks=(*early, len(rows)))
+    looks = tuple(look for look in design.looks if look < len(design.rows))
+    return replace(design, rows=rows, looks=(*looks, len(rows)))
 
 
 def drop_levels(
@@ -214,8 +214,8 @@ def drop_levels(
         for number, row in enumerate(clashing_rows):
             open_NF[row, places[pair[number % 2]][0]] = 0
     rows = (*design.rows[:after], *_name_rows(design.factors, open_NF))
-    early = tuple(look for look in design.looks if look < len(design.rows))
-    return replace(changed, rows=rows, looks=(*early, len(rows)))
+    looks = tuple(look for look in design.looks if look < len(design.rows))
+    return replace(changed, rows=rows, looks=(*looks, len(rows)))
 
 
 def insert_single_levels(design: ScreenDesign, levels: Sequence[Level], *, after: int) -> ScreenDesign:
@@ -224,8 +224,8 @@ def insert_single_levels(design: ScreenDesign, levels: Sequence[Level], *, after
         tuple(level if factor.name == name else factor.levels[0] for factor in design.factors) for name, level in levels
     ]
     every = (*design.rows[:after], *rows, *design.rows[after:])
-    early = tuple(look for look in design.looks if look <= after)
-    return replace(design, rows=every, looks=(*early, len(every)))
+    looks = tuple(look for look in design.looks if look <= after)
+    return replace(design, rows=every, looks=(*looks, len(every)))
 
 
 def predict_errors(design: ScreenDesign) -> Mapping[Level, float]:
@@ -344,8 +344,8 @@ def describe_aliases(design: ScreenDesign) -> list[str]:
         note,
     ]
     for place, name in enumerate(names):
-        strong = np.flatnonzero(leans_QI[place] >= STRONG_LEAN)
-        if len(strong):
-            strong = strong[np.argsort(-leans_QI[place, strong], kind="stable")]
-            lines.append(f"{name}: {name_some([labels[pair] for pair in strong], 3)}")
+        pairs = np.flatnonzero(leans_QI[place] >= STRONG_LEAN)
+        if len(pairs):
+            pairs = pairs[np.argsort(-leans_QI[place, pairs], kind="stable")]
+            lines.append(f"{name}: {name_some([labels[pair] for pair in pairs], 3)}")
     return lines

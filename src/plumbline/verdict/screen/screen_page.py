@@ -214,8 +214,8 @@ def _describe_sigma(effects: ScreenEffects, terms: ScreenTerms) -> str:
 
 
 def _describe_lenth(effects: ScreenEffects) -> str:
-    beyond = [_label(level) for level, _, size in effects.half_normal if size > effects.lenth.simultaneous]
-    listed = ", ".join(map(quote, reversed(beyond))) if beyond else "none"
+    labels = [_label(level) for level, _, size in effects.half_normal if size > effects.lenth.simultaneous]
+    listed = ", ".join(map(quote, reversed(labels))) if labels else "none"
     return (
         f"By the effects alone (Lenth 1989), a run's sigma is {effects.lenth.pseudo_error:.3g}; beyond his "
         f"simultaneous margin: {listed}. It does not decide."
@@ -276,8 +276,8 @@ def _format_interactions(effects: ScreenEffects, *, adds_up: bool) -> str:
     if not tested:
         return "These runs leave nothing by which interactions could be seen: whether two add up is not known here."
     if not effects.interactions:
-        says = "nothing here says that effects do not add up" if adds_up else "which ones do not add up is not told"
-        return f"Of {tested:,} interactions of two that can be seen, none stands out (Bonferroni at .05): {says}."
+        remark = "nothing here says that effects do not add up" if adds_up else "which ones do not add up is not told"
+        return f"Of {tested:,} interactions of two that can be seen, none stands out (Bonferroni at .05): {remark}."
     rows = []
     for each in effects.interactions:
         names = [" × ".join(map(name_level, pair)) for pair in each.aliases]

@@ -95,14 +95,14 @@ def describe_rule(terms: ScreenTerms) -> str:
             "is chosen and no other effect may still be as large."
         )
     left_out = " Meanwhile each of the set is taken out of it, with fresh seeds." if terms.leave_one_out else ""
-    beyond = f" by more than {terms.minimum_gain:g}" if terms.minimum_gain else ""
+    minimum = f" by more than {terms.minimum_gain:g}" if terms.minimum_gain else ""
     return (
         f"{quote(terms.metric)}, {direction} is better. An effect is what a level gains over its factor's first, as an "
         "average over all others (least squares). Sigma of a run is that of the residuals, with the baseline's other "
         f"runs unless those spread much less (F test at {WIDER_LEVEL:g}). One-sided p-values of all effects are "
         f"corrected {RULES[terms.rule].format(level=terms.level)}.{halfway} What is chosen is run together, "
         f"{terms.fresh_runs} times with fresh seeds, in turn with as many of the baseline: it is confirmed if it is "
-        f"better{beyond} at {terms.alpha:g}, one-sided (Student's t).{left_out}"
+        f"better{minimum} at {terms.alpha:g}, one-sided (Student's t).{left_out}"
     )
 
 

@@ -71,8 +71,10 @@ def describe_level(
         return f"{quote(name)} cannot be judged by the runs of this screen."
     unit = f" {strip_markup(terms.unit)}" if terms.unit else ""
     ends = f"{format_value(effect.low, effect.error)} to {format_value(effect.high, effect.error)}{unit}"
-    does = describe_effect(effect.gain, terms.metric, effect.error, higher=terms.higher)
-    effect_text = f"{does}{unit} as an average over the others ({format_percent(INTERVAL)} interval of the gain {ends})"
+    change = describe_effect(effect.gain, terms.metric, effect.error, higher=terms.higher)
+    effect_text = (
+        f"{change}{unit} as an average over the others ({format_percent(INTERVAL)} interval of the gain {ends})"
+    )
     if not chosen:
         return f"{quote(name)} {effect_text}: not chosen."
     end = {Outcome.KEEP: "confirmed", Outcome.DISCARD: "not confirmed"}.get(verdict, str(verdict))
