@@ -44,9 +44,9 @@ def arguments() -> Parser:
     parser = Parser(__doc__, usage="%(prog)s RESULTS (--higher-is-better|--lower-is-better) [...]")
     add, columns = parser.add_argument, ColumnNames()
     add("results", type=Path, nargs="?", metavar="RESULTS", help="file of numbers, or a folder")
-    better = parser.add_mutually_exclusive_group()
-    better.add_argument("--higher-is-better", dest="higher", action="store_true", default=None)
-    better.add_argument("--lower-is-better", dest="higher", action="store_false", default=None)
+    direction = parser.add_mutually_exclusive_group()
+    direction.add_argument("--higher-is-better", dest="higher", action="store_true", default=None)
+    direction.add_argument("--lower-is-better", dest="higher", action="store_false", default=None)
     against = parser.add_mutually_exclusive_group()
     against.add_argument("--baseline", metavar="METHOD", help="the method (or folder of samples) to compare with")
     against.add_argument("--goal", type=float, metavar="VALUE", help="a fixed value to compare with instead")
@@ -260,8 +260,8 @@ def check_page(page: Path, ledger: Path | None) -> int:
     length = format_count(len(current), "entry", "entries")
     print(visible(f"{current.path}: {length}, the chain is intact and contains the {state.length} of {page}"))
     if added:
-        more = format_count(added, "entry", "entries")
-        print(f"{more} came since: make the page again, its p-values may be corrected for too few tries")
+        new_entries = format_count(added, "entry", "entries")
+        print(f"{new_entries} came since: make the page again, its p-values may be corrected for too few tries")
     return int(bool(added))
 
 

@@ -115,8 +115,8 @@ class ComparisonTerms(Terms):
     @property
     def test(self) -> str:
         """The name of the test that decides, as the ledger records it."""
-        within = f", as good within {self.as_good_as}" if self.as_good_as else ""
-        return self.test_of_gain + within
+        margin = f", as good within {self.as_good_as}" if self.as_good_as else ""
+        return self.test_of_gain + margin
 
     @property
     def test_of_gain(self) -> str:

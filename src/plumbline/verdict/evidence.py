@@ -169,8 +169,8 @@ class RunEvidence:
 def read_places(runs: Sequence[RunEvidence]) -> list[float] | None:
     """Read where runs stand in time, by their order or else by when they began; None where one does not say it."""
     readings: tuple[Callable[[RunEvidence], float | None], ...] = (lambda run: run.order, lambda run: run.start_time)
-    for read in readings:
-        places = [place for run in runs if (place := read(run)) is not None]
+    for read_place in readings:
+        places = [place for run in runs if (place := read_place(run)) is not None]
         if len(places) == len(runs):
             return places
     return None

@@ -54,8 +54,8 @@ def format_p(value: float) -> str:
 def name_some(names: Collection[str], most: int = 5) -> str:
     """Name the first few of several, and count the others."""
     listed = list(names)[:most]
-    more = len(names) - len(listed)
-    return join_with_and([*listed, f"{more:,} more"] if more else listed)
+    excess = len(names) - len(listed)
+    return join_with_and([*listed, f"{excess:,} more"] if excess else listed)
 
 
 def join_with_and(phrases: Sequence[str]) -> str:

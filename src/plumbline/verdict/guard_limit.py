@@ -35,8 +35,8 @@ class GuardLimit:
 
     def allows(self, amount: float) -> bool:
         """Return whether an amount is within the limit; one that rounding alone tells from it is."""
-        within = amount <= self.amount if self.is_upper else amount >= self.amount
-        return within or math.isclose(amount, self.amount, rel_tol=1e-9)
+        is_within = amount <= self.amount if self.is_upper else amount >= self.amount
+        return is_within or math.isclose(amount, self.amount, rel_tol=1e-9)
 
     def describe(self) -> str:
         """State the limit: ``at most 1.05 times is allowed``, ``at most 0.002 lower is allowed``."""

@@ -168,9 +168,9 @@ class BaselineComparison:
 
         They are another look, which is corrected for. `sigma`: if it were this and not what was estimated.
         """
-        beyond = gain - self.terms.minimum_gain
+        excess = gain - self.terms.minimum_gain
         design = ComparisonDesign(self.design.error, self.freedom, self.terms.alpha / (self.tries + 1))
-        return count_seeds(beyond, sigma or self.sigma, design, POWER, plan=self.plan)
+        return count_seeds(excess, sigma or self.sigma, design, POWER, plan=self.plan)
 
     @property
     def runs_needed(self) -> RunsNeeded | None:
@@ -387,8 +387,8 @@ def judge_all(
         raise PlumblineError(
             f"--baseline {baseline!r} is none of the methods {sorted(values)}{nearest(baseline, values)}"
         )
-    others = sorted(set(values) - {baseline})
-    if not others:
+    other_methods = sorted(set(values) - {baseline})
+    if not other_methods:
         raise PlumblineError(f"there is no method besides the baseline {baseline!r}; add the rows of one")
-    count = len(others) if tries is None else tries
-    return {name: judge(name, values[name], values[baseline], terms, tries=count) for name in others}
+    count = len(other_methods) if tries is None else tries
+    return {name: judge(name, values[name], values[baseline], terms, tries=count) for name in other_methods}

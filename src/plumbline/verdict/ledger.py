@@ -132,7 +132,7 @@ class Ledger:
         """Count the entries of `count_tries_made` by the metric in which they were, this one first."""
         different = {entry.identity: entry.metric for entry in self._list_counted(baseline, metric)}
         counts = Counter(different.values())
-        return {other: counts[other] for other in sorted(counts, key=lambda other: (other != metric, other))}
+        return {name: counts[name] for name in sorted(counts, key=lambda name: (name != metric, name))}
 
     def count_planned_tries(self, baseline: str, metric: str) -> int:
         """Find the most tries that were ever announced against the baseline; 0 if none were."""
@@ -144,9 +144,9 @@ class Ledger:
         return first.metric if first is not None and first.kind in _BEFOREHAND else None
 
     def _list_counted(self, baseline: str, metric: str) -> list[LedgerEntry]:
-        alone = self.find_primary_metric(baseline) == metric
+        is_primary = self.find_primary_metric(baseline) == metric
         tried = [entry for entry in self._by_baseline.get(baseline, ()) if entry.is_try]
-        return [entry for entry in tried if not alone or entry.metric == metric]
+        return [entry for entry in tried if not is_primary or entry.metric == metric]
 
     @cached_property
     def _by_baseline(self) -> dict[str, list[LedgerEntry]]:
@@ -208,14 +208,14 @@ def append_provisionally(path: Path, entries: Sequence[LedgerEntry]) -> Iterator
 def _make_new_records(ledger: Ledger, entries: Sequence[LedgerEntry]) -> list[dict[str, Any]]:
     """The records of those entries that are not there yet, or that announce more tries."""
     identities = {entry.identity for entry in ledger.entries}
-    planned, records = dict[tuple[str, str], int](), list[dict[str, Any]]()
+    planned_tries, records = dict[tuple[str, str], int](), list[dict[str, Any]]()
     for entry in entries:
-        if entry.family not in planned:
-            planned[entry.family] = ledger.count_planned_tries(entry.baseline, entry.metric)
-        plan = planned[entry.family]
+        if entry.family not in planned_tries:
+            planned_tries[entry.family] = ledger.count_planned_tries(entry.baseline, entry.metric)
+        plan = planned_tries[entry.family]
         if entry.identity not in identities or entry.planned_tries > plan:
             identities.add(entry.identity)
-            planned[entry.family] = max(plan, entry.planned_tries)
+            planned_tries[entry.family] = max(plan, entry.planned_tries)
             records.append({key: value for key, value in asdict(entry).items() if value or key not in _SOMETIMES})
     return records
 
@@ -235,8 +235,8 @@ def _make_ledger(path: Path, content: LogContent) -> Ledger:
 
 def _make_entry(record: Mapping[str, Any]) -> LedgerEntry:
     record = {"planned_tries" if key == "planned" else key: value for key, value in record.items()}  # as it once was
-    needed = {key: record[key] for key in _NEEDED}
-    return LedgerEntry(**needed, **{key: record[key] for key in _SOMETIMES if key in record})
+    required_values = {key: record[key] for key in _NEEDED}
+    return LedgerEntry(**required_values, **{key: record[key] for key in _SOMETIMES if key in record})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

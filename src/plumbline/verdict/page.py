@@ -99,8 +99,8 @@ class VerdictPage:
         parts = [f"# {self.title}", *map(escape_tags, heads), image, self.details]
         texts = {"After the runs": describe_repeats(self.checks), **self.sections}
         if "methods" in self.checks:
-            before = (describe_checks(self.checks), self.sections.get("Before the runs", ""))
-            texts["Before the runs"] = "\n\n".join(filter(None, before))
+            paragraphs = (describe_checks(self.checks), self.sections.get("Before the runs", ""))
+            texts["Before the runs"] = "\n\n".join(filter(None, paragraphs))
         for heading in SECTIONS:
             if text := texts.get(heading):
                 parts += [f"## {heading}", text]

@@ -142,7 +142,9 @@ class DecisionPicture:
             sentences.append(f"{arm.name}: {arm.runs_text}{values}.")
         if runs := self.runs_in_order:
             groups = groupby(runs, key=lambda run: run[1].name)
-            phrases = [f"{name} {', '.join(label(arm.values[n][1]) for _, arm, n in own)}" for name, own in groups]
+            phrases = [
+                f"{name} {', '.join(label(arm.values[n][1]) for _, arm, n in arm_runs)}" for name, arm_runs in groups
+            ]
             order = self.order_name if self.listed_by else "in which they were made"
             sentences.append(f"In the order {order}: {'; '.join(phrases)}.")
         sentences += [f"{gain.name}: {_describe_gain(gain, self.interval)}." for gain in self.gains]
@@ -171,9 +173,9 @@ class DecisionPicture:
     def _draw_values(self, top: int, bottom: int) -> list[str]:
         every = [value for arm in self.arms for _, value in arm.values]
         axis, label = Axis.of(every), choose_digits(every)
-        better = "higher is better" if self.higher else "lower is better"
+        direction = "higher is better" if self.higher else "lower is better"
         elements = [
-            draw_head(top, f"{shorten(self.metric, 24)} of each run, and its mean; {better}"),
+            draw_head(top, f"{shorten(self.metric, 24)} of each run, and its mean; {direction}"),
             *draw_columns(axis, top, bottom),
             "",
         ]
@@ -212,8 +214,8 @@ class DecisionPicture:
             text = f"run {place + 1}: {arm.name}, seed {seed}: {label(value)}"
             elements.append(draw_dot(arm.mark, x[place], axis.y(value, top, bottom), text))
         longest = NUMBER * len(str(runs[-1][0] + 1)) + 2 * NUMBER  # with the room that keeps two apart
-        shown = runs[:: math.ceil(longest / width)]
-        numbers = [draw_below(x[place], bottom, str(place + 1)) for place, _, _ in shown]
+        ticks = runs[:: math.ceil(longest / width)]
+        numbers = [draw_below(x[place], bottom, str(place + 1)) for place, _, _ in ticks]
         return [*elements, *numbers, "", draw_left(bottom + 15, "run")]
 
     def _draw_gains(self, top: int, bottom: int) -> list[str]:
@@ -240,8 +242,8 @@ def _place_rows(top: int, items: Sequence[T]) -> Iterator[tuple[int, T]]:
     return ((top + ROW * number + ROW // 2, item) for number, item in enumerate(items))
 
 
-def _draw_row_name(y: int, name: str, below: str) -> list[str]:
-    return [draw_left(y - 2, shorten(name), kind=""), draw_left(y + 12, below), ""]
+def _draw_row_name(y: int, name: str, note: str) -> list[str]:
+    return [draw_left(y - 2, shorten(name), kind=""), draw_left(y + 12, note), ""]
 
 
 def _describe_gain(gain: PicturedGain, interval: str) -> str:
@@ -261,19 +263,19 @@ def _describe_look(runs: int, t: float, path: PicturedPath) -> str:
 
 
 def _draw_path(path: PicturedPath, top: int, bottom: int) -> list[str]:
-    most = len(path.keep)
+    count = len(path.keep)
     bounds = [each for each in (*path.keep, *path.discard) if math.isfinite(each)] or [0.0]
     axis = Axis.of([min(0.0, *bounds) - BEYOND, min(max(bounds), 8.0) + BEYOND])
 
     def x(runs: int) -> float:
-        return round(LEFT + (runs - 0.5) / most * (RIGHT - LEFT), 1)
+        return round(LEFT + (runs - 0.5) / count * (RIGHT - LEFT), 1)
 
     def y(t: float) -> float:
         return axis.y(t, top, bottom)
 
     head = draw_head(top, "T after each run of the candidate, and where it is kept or discarded")
     elements = [head, *draw_heights(axis, top, bottom), ""]
-    width = round((RIGHT - LEFT) / most - 4, 1)
+    width = round((RIGHT - LEFT) / count - 4, 1)
     for runs, (keep, discard) in enumerate(zip(path.keep, path.discard), start=1):
         begin = round(x(runs) - width / 2, 1)
         for kind, bound, first, last, text in (
@@ -296,8 +298,8 @@ def _draw_path(path: PicturedPath, top: int, bottom: int) -> list[str]:
         if not axis.low <= t <= axis.high:
             height = top + 20 if t > axis.high else bottom - 12
             elements.append(draw_text(x(runs), height, f"T = {t:.1f}", kind="small", anchor="middle"))
-    every = max(1, most // 16)
-    numbered = [runs for runs in range(1, most + 1) if (runs - 1) % every == 0 or runs == most]
+    every = max(1, count // 16)
+    numbered = [runs for runs in range(1, count + 1) if (runs - 1) % every == 0 or runs == count]
     return [
         *elements,
         *(draw_below(x(runs), bottom, str(runs)) for runs in numbered),

@@ -155,10 +155,10 @@ class Axis:
     def of(cls, values: Iterable[float]) -> Axis:
         """The axis of these values; those that are not finite do not count."""
         finite = [value for value in values if math.isfinite(value)] or [0.0]
-        low, high, most = min(finite), max(finite), sys.float_info.max
+        low, high, limit = min(finite), max(finite), sys.float_info.max
         # Halves, since the difference of two large numbers may be none.
         room = (high / 2 - low / 2) * 0.12 or abs(high) * 0.05 or 1.0
-        return cls(max(low - room, -most), min(high + room, most))
+        return cls(max(low - room, -limit), min(high + room, limit))
 
     def share(self, value: float) -> float:
         """Where a value is between the ends, from 0 to 1; beyond them at the nearer one."""

@@ -97,8 +97,8 @@ class MadeUpRuns:
 
     def draw(self, rng: np.random.Generator, runs: int, gain: float = 0.0) -> list[float]:
         """Draw the runs of an arm with a gain, in sigma, over the baseline."""
-        better = gain if self.higher else -gain
-        return [float(value) for value in self.mean + self.sigma * (better + rng.standard_normal(runs))]
+        signed_gain = gain if self.higher else -gain
+        return [float(value) for value in self.mean + self.sigma * (signed_gain + rng.standard_normal(runs))]
 
 
 def load_rule(text: str, *, metric: str, higher: bool) -> tuple[Rule, bool]:

@@ -79,13 +79,13 @@ def describe_order(picture: DecisionPicture, arms: int) -> str:
     """State in which order a picture shows its runs, and how many of the `arms` it has; empty of a single run."""
     if not picture.runs_in_order:
         return ""
-    more = f" It has the first {len(picture.arms)} of {arms}." if len(picture.arms) < arms else ""
+    tail = f" It has the first {len(picture.arms)} of {arms}." if len(picture.arms) < arms else ""
     if picture.listed_by:
         return (
             "In which order the runs were made is not known: the picture shows their values in the order of the "
-            f"{picture.listed_by}.{more}"
+            f"{picture.listed_by}.{tail}"
         )
-    return f"The picture shows the values of the runs in the order in which these were made.{more}"
+    return f"The picture shows the values of the runs in the order in which these were made.{tail}"
 
 
 def _choose_arms(evidence: Evidence, names: Sequence[str]) -> list[str]:

@@ -78,15 +78,15 @@ class ScreenPicture:
         return " ".join(f"{self._describe(gain, label)}." for gain in self.gains) or "No effect is known."
 
     def _describe(self, gain: PicturedGain, label: Any) -> str:
-        chosen = ", chosen" if gain.name in self.chosen else ""
+        suffix = ", chosen" if gain.name in self.chosen else ""
         ends = f"{self.interval} interval {label(gain.low)} to {label(gain.high)}"
-        return f"{gain.name}: gain {label(gain.middle)}, {ends}{chosen}"
+        return f"{gain.name}: gain {label(gain.middle)}, {ends}{suffix}"
 
     def _draw_effects(self, top: int, bottom: int) -> list[str]:
         ends = [end for gain in self.gains for end in (gain.low, gain.high)]
         axis, label = Axis.of([0.0, *ends]), choose_digits(ends)
-        rest = f"; {self.left_out} smaller ones left out" if self.left_out else ""
-        head = f"gain in {shorten(self.metric, 14)}, {self.interval} intervals; better to the right, blue chosen{rest}"
+        tail = f"; {self.left_out} smaller ones left out" if self.left_out else ""
+        head = f"gain in {shorten(self.metric, 14)}, {self.interval} intervals; better to the right, blue chosen{tail}"
         rule = draw_path("rule", f"M{axis.x(0.0)} {top}V{bottom}")
         elements = [draw_head(top, head), *draw_columns(axis, top, bottom), rule]
         for place, gain in enumerate(self.gains):

@@ -23,8 +23,8 @@ Seeds = Mapping[str, float]
 
 def normalize_seed(text: str) -> str:
     """Name a seed by its number: ``1``, ``01`` and ``1.0`` are one seed. Other names stay as they are."""
-    whole = re.fullmatch(r"([+-]?\d{1,60})(\.0*)?", text)
-    return str(int(whole[1])) if whole else text
+    match = re.fullmatch(r"([+-]?\d{1,60})(\.0*)?", text)
+    return str(int(match[1])) if match else text
 
 
 def name_by_rank(method: str, rank: int) -> str:
@@ -115,12 +115,12 @@ def describe_break_even(gain: float, error: float, terms: ComparisonTerms, tries
 
     `error`: the standard error of the gain in units of sigma.
     """
-    beyond = gain - terms.minimum_gain
-    if not beyond > 0:
+    excess = gain - terms.minimum_gain
+    if not excess > 0:
         return f"Its gain is {gain:.4g}: no sigma makes it better" + (
             f" by more than {terms.minimum_gain:g}." if terms.minimum_gain else "."
         )
-    sigma = beyond / (error * -float(ndtri(terms.alpha / tries)))
+    sigma = excess / (error * -float(ndtri(terms.alpha / tries)))
     tried = f", corrected for {tries} tries" if tries > 1 else ""
     return f"Its gain of {gain:.4g} improves if sigma of one run <= {sigma:.2g} (one-sided {terms.alpha:g}{tried})."
 

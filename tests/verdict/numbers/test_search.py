@@ -138,7 +138,7 @@ def test_first_sentences() -> None:
 def test_the_change_that_does_something_is_marked() -> None:
     judgement, _ = outcome(list(np.linspace(-1.5, 1.5, 12)), 9.0)
     assert [each.p_jump <= 0.05 and each.p_gain <= 0.05 for each in judgement.kept] == [True]
-    page = " ".join(write_sections(judgement, "loss", read=""))
+    page = " ".join(write_sections(judgement, "loss", source_text=""))
     assert "`z` and `s`, 3 runs of each" in page and "try z" in page
 
 

@@ -131,7 +131,7 @@ def test_a_search_that_leaves_effects_tied_is_told(monkeypatch: pytest.MonkeyPat
 def test_runs_that_were_lost_are_made_up_for() -> None:
     design = make_design(ideas(20), runs=24, seed=5)
     lost = [1, 7, 8]
-    more = augment_design(design, lost=lost, runs=3, seed=1)
+    more = augment_design(design, lost_rows=lost, runs=3, seed=1)
     assert more.rows[:24] == design.rows and len(more.rows) == 27 == more.looks[-1]
     there = [row for row in range(27) if row not in lost]
     assert d_efficiency(more.space, more.levels_NF[there]) == pytest.approx(1.0)
@@ -140,7 +140,7 @@ def test_runs_that_were_lost_are_made_up_for() -> None:
 
 def test_new_rows_have_no_dropped_level_and_no_forbidden_pair() -> None:
     design = make_design(MIXED, forbidden=FORBIDDEN, runs=16, seed=4)
-    more = augment_design(design, dropped=[("mixer", "d"), ("norm", WITH)], lost=[0, 1], runs=6, seed=2)
+    more = augment_design(design, dropped=[("mixer", "d"), ("norm", WITH)], lost_rows=[0, 1], runs=6, seed=2)
     assert not any(holds_pair(more, pair) for pair in FORBIDDEN)
     assert all("d" not in row and row[1] == WITHOUT for row in more.rows[16:])
     with pytest.raises(PlumblineError, match="mixer"):

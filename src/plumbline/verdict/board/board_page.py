@@ -135,25 +135,25 @@ def draw_progress(board: Board) -> str:
     def y(value: float) -> float:
         return round(TOP + (1 - axis.share(value)) * HEIGHT, 1)
 
-    better = "lower" if board.lower else "higher"
+    direction = "lower" if board.lower else "higher"
     write = choose_digits([point.value for point in points])
-    shown = [point for point in points if axis.low <= point.value <= axis.high]
-    beyond = f" {format_count(len(points) - len(shown), 'record')} outside the picture." if shown != points else ""
+    dots = [point for point in points if axis.low <= point.value <= axis.high]
+    note = f" {format_count(len(points) - len(dots), 'record')} outside the picture." if dots != points else ""
     with_band = [(x(each.at), each.low, each.high) for each in points if each.low is not None and each.high is not None]
     band = [f"{at} {y(low)}" for at, low, _ in with_band]
     band += [f"{at} {y(high)}" for at, _, high in reversed(with_band)]
     luck = f"the best of so many tries if nothing helped ({board.error_words})"
     luck = luck if with_band else f"no band of luck: {board.error_words}"
-    head = f"{shorten(board.headline, 14)} of each record; the line is the best so far, {better} is better"
+    head = f"{shorten(board.headline, 14)} of each record; the line is the best so far, {direction} is better"
     elements = [draw_text(16, 24, head, kind="head"), draw_text(16, 42, luck, kind="small")]
     for tick in axis.ticks:
         elements.append(draw_path("grid", f"M{LEFT} {y(tick)}H{RIGHT}"))
         elements.append(draw_text(LEFT - 10, y(tick) + 4, axis.label(tick), kind="small", anchor="end"))
     if len(with_band) > 1:
         elements.append(draw_path("discard", f"M{'L'.join(band)}Z", luck))
-    if best := [point for point in points if point.best]:
-        elements.append(draw_path("path", _draw_steps(best, x, y)))
-    for point in shown:
+    if leaders := [point for point in points if point.best]:
+        elements.append(draw_path("path", _draw_steps(leaders, x, y)))
+    for point in dots:
         kind, radius = ("candidate", 5) if point.best else ("baseline", 3.5)
         text = f"{point.row.name}: {point.row.shown or write(point.value)}, {point.row.tier}"
         pale = point.row.tier == "claimed"
@@ -161,7 +161,7 @@ def draw_progress(board: Board) -> str:
     bottom = TOP + HEIGHT
     for place, text, anchor in _choose_times(points, x):
         elements.append(draw_text(place, bottom + 20, text, kind="small", anchor=anchor))
-    text = f"Pale: claimed, not checked. Shaded: luck alone.{beyond}"
+    text = f"Pale: claimed, not checked. Shaded: luck alone.{note}"
     elements.append(draw_text(16, bottom + 46, text, kind="small"))
     title = f"{board.title}: {board.headline} over time"
     return draw_picture(title, describe_progress(board, points), bottom + 64, elements)
@@ -169,22 +169,22 @@ def draw_progress(board: Board) -> str:
 
 def draw_card(board: Board) -> str:
     """Draw the card: the title, the best record, and how many were checked."""
-    best = [point for point in place_records(board) if point.best]
-    record = f"{best[-1].row.shown} {board.headline}" if best else "no record"
+    leaders = [point for point in place_records(board) if point.best]
+    record = f"{leaders[-1].row.shown} {board.headline}" if leaders else "no record"
     tiers = ", ".join(f"{number} {tier}" for tier, number in board.count_by_tier().items())
-    kept = f"{sum(row.verdict == 'keep' for row in board.rows)} of {len(board.rows)} kept by the gate"
+    kept_text = f"{sum(row.verdict == 'keep' for row in board.rows)} of {len(board.rows)} kept by the gate"
     lines = [
         '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 480 150" width="480" height="150" role="img" '
         'aria-labelledby="title">',
-        f'<title id="title">{write_text(board.title)}: {write_text(record)}; {tiers}; {kept}</title>',
+        f'<title id="title">{write_text(board.title)}: {write_text(record)}; {tiers}; {kept_text}</title>',
         read_style(),
         '<rect class="paper" width="480" height="150" rx="8"/>',
         '<rect class="grid" x=".5" y=".5" width="479" height="149" rx="8"/>',
         draw_text(20, 34, board.title, kind="head"),
         f'<text x="20" y="70" style="font-size: 22px; font-weight: 600">{write_text(record)}</text>',
-        draw_text(20, 90, f"record {best[-1].row.name}" if best else "", kind="small"),
+        draw_text(20, 90, f"record {leaders[-1].row.name}" if leaders else "", kind="small"),
         draw_text(20, 116, tiers),
-        draw_text(20, 134, kept, kind="small"),
+        draw_text(20, 134, kept_text, kind="small"),
         "</svg>",
     ]
     return "\n".join(lines)
@@ -192,28 +192,28 @@ def draw_card(board: Board) -> str:
 
 def describe_progress(board: Board, points: Sequence[ProgressPoint]) -> str:
     """State what the picture shows, for who cannot see it."""
-    best = [point for point in points if point.best]
-    if not best:
+    leaders = [point for point in points if point.best]
+    if not leaders:
         return f"{format_count(len(board.rows), 'row')}, none with a number that could be followed over time."
     sentence = (
-        f"{format_count(len(points), 'record')}, {len(best)} better than all before, from {best[0].row.shown} to "
-        f"{best[-1].row.shown} {board.headline}."
+        f"{format_count(len(points), 'record')}, {len(leaders)} better than all before, from {leaders[0].row.shown} to "
+        f"{leaders[-1].row.shown} {board.headline}."
     )
     if board.error is not None:
         sentence += (
             " If nothing helped, the best of so many tries would lie beyond the shaded band in one case of twenty; "
             f"{count_beyond_luck(points, lower=board.lower)} of the best do."
         )
-    tested = [point.row for point in best if point.row.p_predecessor is not None]
+    tested = [point.row for point in leaders if point.row.p_predecessor is not None]
     if tested:
         beaten = sum((row.p_predecessor or 0.0) < 0.01 for row in tested)
         sentence += f" Of {len(tested)} that can be tested against the best before, {beaten} beat it at p < .01."
     return sentence
 
 
-def _draw_steps(best: Sequence[ProgressPoint], x: Any, y: Any) -> str:
-    later = [f"H{x(point.at)}V{y(point.value)}" for point in best[1:]]
-    return "".join([f"M{x(best[0].at)} {y(best[0].value)}", *later, f"H{RIGHT}"])
+def _draw_steps(leaders: Sequence[ProgressPoint], x: Any, y: Any) -> str:
+    segments = [f"H{x(point.at)}V{y(point.value)}" for point in leaders[1:]]
+    return "".join([f"M{x(leaders[0].at)} {y(leaders[0].value)}", *segments, f"H{RIGHT}"])
 
 
 def _choose_times(points: Sequence[ProgressPoint], x: Any) -> list[tuple[float, str, str]]:

@@ -46,25 +46,24 @@ def place_records(board: Board) -> list[ProgressPoint]:
         order = sorted(range(len(rows)), key=lambda each: (days[each] or date.min, each))
         rows, days = [rows[each] for each in order], [days[each] for each in order]
     sign = 1 if board.lower else -1
-    best, first, points = float("inf"), next((row.claimed for row in rows if row.marked), None), list[ProgressPoint]()
+    record, first, points = float("inf"), next((row.claimed for row in rows if row.marked), None), list[ProgressPoint]()
     for number, row in enumerate(rows, start=1):
         assert row.claimed is not None
         day = days[number - 1]
         low = high = None
         if board.error is not None and first is not None:
             low, high = compute_luck_band(number * board.tries, first, board.error, lower=board.lower)
-        better = row.marked and sign * row.claimed < best
-        best = sign * row.claimed if better else best
+        is_best = row.marked and sign * row.claimed < record
+        record = sign * row.claimed if is_best else record
         at = float(day.toordinal()) if dated and day is not None else float(number)
-        points.append(ProgressPoint(row=row, at=at, value=row.claimed, best=better, low=low, high=high))
+        points.append(ProgressPoint(row=row, at=at, value=row.claimed, best=is_best, low=low, high=high))
     return points
 
 
 def compute_luck_band(tries: int, middle: float, error: float, *, lower: bool) -> tuple[float, float]:
     """The band, the better end first, in which the best of so many draws around a value lies with a chance of 90 %."""
     reach = [float(normal_isf(1 - (1 - q) ** (1 / tries))) * error for q in (LOW, HIGH)]
-    better, worse = (middle - reach[0], middle - reach[1]) if lower else (middle + reach[0], middle + reach[1])
-    return better, worse
+    return (middle - reach[0], middle - reach[1]) if lower else (middle + reach[0], middle + reach[1])
 
 
 def count_beyond_luck(points: Sequence[ProgressPoint], *, lower: bool) -> int:

@@ -68,71 +68,73 @@ def gather_rows(folder: Path) -> tuple[list[BoardRow], list[str]]:
     """
     if not folder.is_dir():
         raise PlumblineError(f"{folder}: no such folder; name the one that holds records or verdicts")
-    rows, left_out, others = list[BoardRow](), list[str](), list[str]()
+    rows, left_out, other_files = list[BoardRow](), list[str](), list[str]()
     for path in list_files_below(folder, (".json",)):
         is_record = path.name == RECORD
         if not is_record and not path.with_suffix(".md").is_file():
             continue
         try:
-            read = json.loads(read_text(path), object_pairs_hook=refuse_repeated_keys)
-            row = (_read_record if is_record else _read_verdict)(path, folder, read) if isinstance(read, dict) else None
+            data = json.loads(read_text(path), object_pairs_hook=refuse_repeated_keys)
+            row = (_read_record if is_record else _read_verdict)(path, folder, data) if isinstance(data, dict) else None
         except (ValueError, AttributeError, KeyError, TypeError, RecursionError, PlumblineError):
             left_out.append(f"{path.relative_to(folder)} cannot be read as a record or a verdict.")
             continue
         if row is not None:
             rows.append(row)
         else:
-            others.append(str(path.relative_to(folder)))
-    if others:
-        few = ", ".join(others[:NAMED]) + (f" and {len(others) - NAMED} more" if len(others) > NAMED else "")
-        left_out.append(f"No record and no verdict, though a page stands beside: {few}.")
+            other_files.append(str(path.relative_to(folder)))
+    if other_files:
+        names = ", ".join(other_files[:NAMED]) + (
+            f" and {len(other_files) - NAMED} more" if len(other_files) > NAMED else ""
+        )
+        left_out.append(f"No record and no verdict, though a page stands beside: {names}.")
     rows.sort(key=lambda row: (row.date, row.name))
     return rows, left_out
 
 
-def _read_record(path: Path, folder: Path, read: dict[str, Any]) -> BoardRow:
+def _read_record(path: Path, folder: Path, data: dict[str, Any]) -> BoardRow:
     """A bundle: checked where its archive is the one that was recorded, and holds the files that it lists."""
-    unlike = find_difference(path.parent / BUNDLE, read.get("sha256"))
+    unlike = find_difference(path.parent / BUNDLE, data.get("sha256"))
     lines = (
-        str(read.get("words", ""))[:400],
-        f"Bundle of {read.get('products')} targets at commit {str(read.get('commit', ''))[:12]}: "
+        str(data.get("words", ""))[:400],
+        f"Bundle of {data.get('products')} targets at commit {str(data.get('commit', ''))[:12]}: "
         f"{unlike or 'the archive is the recorded one, and its files have the hashes that it lists'}.",
     )
     return BoardRow(
         name=path.parent.name,
         description=lines[0],
-        shown=f"{read.get('products')} targets",
+        shown=f"{data.get('products')} targets",
         tier="claimed" if unlike else "logs checked",
         faults=("archive",) if unlike else (),
         lines=lines,
     )
 
 
-def _read_verdict(path: Path, folder: Path, read: dict[str, Any]) -> BoardRow | None:
+def _read_verdict(path: Path, folder: Path, data: dict[str, Any]) -> BoardRow | None:
     """A page of an experiment, or of `plumbline verdict`, by its numbers; None of anything else."""
     sentence: Any
     verdict: Any
-    if "shape" in read and "ledger" in read:
-        part = read.get("items") or read.get("search") or {}
-        outcomes = read.get("outcomes") or {"": part.get("outcome", "")}
+    if "shape" in data and "ledger" in data:
+        part = data.get("items") or data.get("search") or {}
+        outcomes = data.get("outcomes") or {"": part.get("outcome", "")}
         sentence = _first_sentence(path.with_suffix(".md"))
         verdict = ", ".join(dict.fromkeys(map(str, outcomes.values())))
     else:
-        sentence, verdict = read.get("sentence"), read.get("verdict", "")
+        sentence, verdict = data.get("sentence"), data.get("verdict", "")
     if not isinstance(sentence, str):
         return None
-    runs = read.get("runs")
+    runs = data.get("runs")
     bound, faults = _check_ledger(path.with_suffix(".md"), folder)
     return BoardRow(
         name=path.stem.removesuffix(".verdict"),
         description=sentence[:400],
-        date=str(read.get("at", ""))[:10],
+        date=str(data.get("at", ""))[:10],
         runs=len(runs) if isinstance(runs, list) else 0,
         verdict=verdict[:100] if isinstance(verdict, str) else "",
-        p_predecessor=_read_p(read),
+        p_predecessor=_read_p(data),
         faults=faults,
         page=path.with_suffix(".md").relative_to(folder).as_posix(),
-        lines=tuple(line for line in (sentence[:2000], *_list_told(read.get("comparability")), bound) if line),
+        lines=tuple(line for line in (sentence[:2000], *_list_told(data.get("comparability")), bound) if line),
     )
 
 
@@ -152,10 +154,10 @@ def _first_sentence(page: Path) -> str | None:
     return next((part for part in parts if part and not part.startswith("#")), None)
 
 
-def _read_p(read: Mapping[str, Any]) -> float | None:
+def _read_p(data: Mapping[str, Any]) -> float | None:
     """The p of a verdict on one thing, times its tries; None of several."""
-    methods = read.get("methods")
-    judgements = [*methods.values()] if isinstance(methods, dict) else [read.get("items") or read.get("search") or read]
+    methods = data.get("methods")
+    judgements = [*methods.values()] if isinstance(methods, dict) else [data.get("items") or data.get("search") or data]
     if len(judgements) != 1 or not isinstance(judgements[0], dict):
         return None
     value = judgements[0].get("p_corrected", judgements[0].get("p"))
@@ -178,8 +180,8 @@ def _check_ledger(page: Path, folder: Path) -> tuple[str, tuple[str, ...]]:
         added = ledgers.count_new_entries(ledgers.read(path), page, state)
     except PlumblineError as error:
         return f"Its ledger is not the one that it was made with: {str(error).replace(f'{folder}/', '')}", ("ledger",)
-    later = f", to which {added} entries were added since: make the page again" if added else ""
-    return f"Its ledger is the one that it was made with{later}.", ()
+    addition = f", to which {added} entries were added since: make the page again" if added else ""
+    return f"Its ledger is the one that it was made with{addition}.", ()
 
 
 #: The archive's first file, which lists the others; the most bytes of it, and of all files together.

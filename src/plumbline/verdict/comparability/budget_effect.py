@@ -33,10 +33,10 @@ def check(runs: Mapping[float, Sequence[RunEvidence]], labels: Sequence[str]) ->
         amounts = [_find_median(runs[times], measure) for times in (first, last)]
         if None in amounts or not amounts[0]:
             continue
-        less, more = (float(amount or 0.0) for amount in amounts)
-        ratio, name = more / less, MEASURES[measure]
+        low, high = (float(amount or 0.0) for amount in amounts)
+        ratio, name = high / low, MEASURES[measure]
         numbers: dict[str, float | str | None] = {"asked": factor, measure: ratio}
-        text = f"{name} is {less:,.0f} at {small} and {more:,.0f} at {large}, {ratio:.3g} times for {factor:.3g}"
+        text = f"{name} is {low:,.0f} at {small} and {high:,.0f} at {large}, {ratio:.3g} times for {factor:.3g}"
         if math.isclose(ratio, 1.0, rel_tol=0.01):
             return refuse(
                 f"{text}: the budget has no effect. Name in run.budget what the command heeds, and all that a longer "

@@ -31,12 +31,12 @@ def check(arms: ComparedArms) -> CheckAnswer:
     if not all(by_arm):
         return not_known("which files outside of their copies the runs read and wrote")
     every = [run for runs in by_arm for run in runs]
-    written = sorted({path for run in every for path in run.written_outside or ()})
-    if written:
-        more = f" and {len(written) - _NAMED} more" if len(written) > _NAMED else ""
+    paths = sorted({path for run in every for path in run.written_outside or ()})
+    if paths:
+        tail = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
         return tell(
-            f"runs wrote outside of their copies, and none of them read it: {join_with_and(written[:_NAMED])}{more}",
-            files=len(written),
+            f"runs wrote outside of their copies, and none of them read it: {join_with_and(paths[:_NAMED])}{tail}",
+            files=len(paths),
         )
     return holds("no Python of a run read what another run had left outside of its copy")
 
@@ -48,16 +48,16 @@ def _list_arms(arms: ComparedArms) -> Sequence[str]:
 def _find_writers(reader: RunEvidence, arms: ComparedArms) -> Iterator[tuple[str, str, RunEvidence]]:
     """Find the files that a run read and another one had left, each with the arm and the run that did."""
     began, ended = _read_times(reader)
-    for path, written in (reader.read_outside or {}).items():
+    for path, write_time in (reader.read_outside or {}).items():
         for arm in _list_arms(arms):
-            for other in arms.runs_of(arm):
-                if other is reader:
+            for writer in arms.runs_of(arm):
+                if writer is reader:
                     continue
-                from_, until = _read_times(other)
-                is_earlier = written < began and from_ - _LAG <= written <= until
-                wrote = path in (other.written_outside or ()) and path not in (reader.written_outside or ())
-                if is_earlier or (wrote and from_ < ended):
-                    yield path, arm, other
+                from_, until = _read_times(writer)
+                is_earlier = write_time < began and from_ - _LAG <= write_time <= until
+                has_written = path in (writer.written_outside or ()) and path not in (reader.written_outside or ())
+                if is_earlier or (has_written and from_ < ended):
+                    yield path, arm, writer
 
 
 def _read_times(run: RunEvidence) -> tuple[float, float]:

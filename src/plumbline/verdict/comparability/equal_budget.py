@@ -74,15 +74,15 @@ class MeasureComparison:
         """Write the difference: ``took 2.4 times as long (24 s against 10 s)``."""
         assert self.ratio is not None
         verb, noun = _PHRASES[self.measure]
-        both = " against ".join(format_amount(self.measure, median(side)) for side in (self.ours, self.theirs))
-        more = abs(self.ratio - 1)
-        if more >= LEAST_RATIO - 1:
+        amounts = " against ".join(format_amount(self.measure, median(side)) for side in (self.ours, self.theirs))
+        excess = abs(self.ratio - 1)
+        if excess >= LEAST_RATIO - 1:
             times = f"{self.ratio:.2g} times" if self.ratio < 99 else f"{self.ratio:,.0f} times"
-            return f"{verb} {times} {noun if self.measure == 'seconds' else f'the {noun}'} ({both})"
+            return f"{verb} {times} {noun if self.measure == 'seconds' else f'the {noun}'} ({amounts})"
         if self.measure == "seconds":
-            return f"{verb} {100 * more:.2g} % {'longer' if self.ratio > 1 else 'less time'} ({both})"
+            return f"{verb} {100 * excess:.2g} % {'longer' if self.ratio > 1 else 'less time'} ({amounts})"
         fewer = "less" if self.measure == "memory_bytes" else "fewer"
-        return f"{verb} {100 * more:.2g} % {'more' if self.ratio > 1 else fewer} {noun} ({both})"
+        return f"{verb} {100 * excess:.2g} % {'more' if self.ratio > 1 else fewer} {noun} ({amounts})"
 
 
 def check(arms: ComparedArms) -> CheckAnswer:
@@ -110,8 +110,8 @@ def check(arms: ComparedArms) -> CheckAnswer:
     stated, lacking = ([each for each in comparisons if (each.ratio is None) == is_none] for is_none in (False, True))
     if not stated:
         return not_known(f"{_name_measures(comparisons)} of the runs", **numbers)
-    rest = f"; {_name_measures(lacking)}: not known" if lacking else ""
-    return holds(f"equal within their noise: {_name_measures(stated)}{rest}", **numbers)
+    tail = f"; {_name_measures(lacking)}: not known" if lacking else ""
+    return holds(f"equal within their noise: {_name_measures(stated)}{tail}", **numbers)
 
 
 def compare_measure(arms: ComparedArms, measure: str) -> MeasureComparison:

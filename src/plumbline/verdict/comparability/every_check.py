@@ -80,15 +80,15 @@ def write_answers(answers: Answers) -> str:
         (name, str(each.answer), _as_sentence(each.text)) for name, each in answers.items() if name not in not_known
     ]
     grid = write_grid(("check", "answer", "what it says"), rows) if rows else ""
-    rest = f"Not known here: {', '.join(not_known)}." if not_known else ""
-    return "\n\n".join(filter(None, (write_evidence_table(answers), grid, rest)))
+    note = f"Not known here: {', '.join(not_known)}." if not_known else ""
+    return "\n\n".join(filter(None, (write_evidence_table(answers), grid, note)))
 
 
 def list_told_of_methods(answers: Mapping[str, Answers]) -> list[str]:
     """List the sentences that stand beside the verdicts on several methods, each once; `answers`: by method."""
     sentences = [*dict.fromkeys(sentence for each in answers.values() for sentence in list_told(each))]
-    rest = len(sentences) - MOST_TOLD
-    return sentences if rest <= 0 else [*sentences[:MOST_TOLD], f"The page has {rest} more of these."]
+    excess = len(sentences) - MOST_TOLD
+    return sentences if excess <= 0 else [*sentences[:MOST_TOLD], f"The page has {excess} more of these."]
 
 
 def write_answers_of_methods(answers: Mapping[str, Answers]) -> str:
@@ -108,13 +108,13 @@ def write_answers_of_methods(answers: Mapping[str, Answers]) -> str:
                 rows.append((quote(method), name, str(each.answer), _as_sentence(each.text)))
             not_known[name, each.text] += each.answer == Answer.NOT_KNOWN
     table = write_grid(("method", "check", "answer", "what it says"), rows) if rows else ""
-    unknown = [
+    gaps = [
         f"{name}{'' if number == len(answers) else f' of {number} methods'} ({text})"
         for (name, text), number in not_known.items()
         if number
     ]
-    rest = f"Not known here: {'; '.join(unknown)}. Every other check holds." if unknown else "Every other check holds."
-    return "\n\n".join(filter(None, (write_budgets_of_methods(answers), table, rest)))
+    note = f"Not known here: {'; '.join(gaps)}. Every other check holds." if gaps else "Every other check holds."
+    return "\n\n".join(filter(None, (write_budgets_of_methods(answers), table, note)))
 
 
 def answers_to_json(answers: Answers) -> dict[str, Any]:

@@ -94,10 +94,10 @@ def _make_spread_row(label: str, numbers: _Numbers) -> EvidenceRow | None:
     baseline, candidate, p = (_read_number(numbers, name) for name in ("baseline", "candidate", "p"))
     if baseline is None or candidate is None:
         return None
-    both = [_format_ratio(candidate / baseline)] if baseline else []
-    both += [f"p = {format_p(p)}"] if p is not None else []
+    parts = [_format_ratio(candidate / baseline)] if baseline else []
+    parts += [f"p = {format_p(p)}"] if p is not None else []
     return EvidenceRow(
-        label=label, baseline=f"{baseline:.3g}", candidate=f"{candidate:.3g}", both=", ".join(both) or NOT_KNOWN
+        label=label, baseline=f"{baseline:.3g}", candidate=f"{candidate:.3g}", both=", ".join(parts) or NOT_KNOWN
     )
 
 

@@ -24,17 +24,17 @@ def check(arms: ComparedArms) -> CheckAnswer:
             sentences.append(f"runs of {label} end at steps {steps[0]:,g} to {steps[-1]:,g}")
         elif steps:
             ends[label] = steps[0]
-        short = [(end, run.planned) for end, run in stated if run.planned is not None and end < run.planned]
-        if short:
-            runs_text = format_count(len(short), "run")
-            sentences.append(f"{runs_text} of {label} stopped at step {short[0][0]:,g} of {short[0][1]:,} planned ones")
+        stops = [(end, run.planned) for end, run in stated if run.planned is not None and end < run.planned]
+        if stops:
+            runs_text = format_count(len(stops), "run")
+            sentences.append(f"{runs_text} of {label} stopped at step {stops[0][0]:,g} of {stops[0][1]:,} planned ones")
     if sentences:
         return tell("; ".join(sentences))
     if not ends:
         return not_known("at which step or epoch a run ended")
     where = " and ".join(f"{label} at {step:,g}" for label, step in ends.items())
-    rest = f"; of {format_count(lacking, 'run')} it is not known" if lacking else ""
-    return holds(f"the runs of each arm end at one step: {where}{rest}")
+    tail = f"; of {format_count(lacking, 'run')} it is not known" if lacking else ""
+    return holds(f"the runs of each arm end at one step: {where}{tail}")
 
 
 def _find_end(run: RunEvidence) -> float | None:

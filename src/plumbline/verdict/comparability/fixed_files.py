@@ -33,23 +33,23 @@ def check(arms: ComparedArms) -> CheckAnswer:
             f"{'; '.join(added)}, and nothing else does: it changes what measures; take the file out, or name it in "
             "metric.fixed of plumbline.toml, commit that alone and set up again (rm .plumbline/baseline.json)"
         )
-    own, theirs = (_list_readings(arms, arm) for arm in (arms.candidate, arms.baseline))
+    ours, theirs = (_list_readings(arms, arm) for arm in (arms.candidate, arms.baseline))
     sentences = []
-    if own is not None and theirs is not None:
-        read = {file for _, file in own[0]}
-        if unread := sorted({file for _, file in theirs[1]} - read):
+    if ours is not None and theirs is not None:
+        read_files = {file for _, file in ours[0]}
+        if unread_files := sorted({file for _, file in theirs[1]} - read_files):
             return refuse(
-                f"no run of {arms.label(arms.candidate)} read {name_some(unread)}, as all runs of "
+                f"no run of {arms.label(arms.candidate)} read {name_some(unread_files)}, as all runs of "
                 f"{arms.label(arms.baseline)} do (metric.fixed of plumbline.toml): something else measures it; have "
                 "the same files read, or commit that alone and set up again (rm .plumbline/baseline.json)"
             )
         sentences += [
             f"{program} read {file}, which no run of {arms.label(arms.baseline)} does"
-            for program, file in sorted(own[0] - theirs[0])
+            for program, file in sorted(ours[0] - theirs[0])
         ]
         sentences += [
             f"no {program} read {file}, as all runs of {arms.label(arms.baseline)} do"
-            for program, file in sorted(theirs[1] - own[0])
+            for program, file in sorted(theirs[1] - ours[0])
         ]
     if sentences:
         return tell(f"of what measures: {'; '.join(sentences)}")
@@ -78,11 +78,11 @@ def _list_added(arms: ComparedArms) -> list[str]:
         for program, files in (run.readers or {}).items()
         for file in new.intersection(files)
     }
-    others = {file for program, file in readings if program not in fixed}
+    other_files = {file for program, file in readings if program not in fixed}
     return [
         f"{program} read {file}, which is new"
         for program, file in sorted(readings)
-        if program in fixed and file not in others
+        if program in fixed and file not in other_files
     ]
 
 

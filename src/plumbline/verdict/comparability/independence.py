@@ -41,8 +41,8 @@ def check(arms: ComparedArms) -> CheckAnswer:
     if repeat:
         return refuse(repeat, **numbers)
     baseline = _order_runs(arms.runs_of(arms.baseline))
-    own = arms.runs_of(arms.candidate)
-    groups = [_order_runs([run for run in own if run.fresh == fresh]) for fresh in (False, True)]
+    candidate_runs = arms.runs_of(arms.candidate)
+    groups = [_order_runs([run for run in candidate_runs if run.fresh == fresh]) for fresh in (False, True)]
     if baseline is None or any(group is None for group in groups):
         return not_known("in which order the runs were made", **numbers)
     values = [[each.value for each in group] for group in (baseline, *groups) if group is not None]
@@ -79,17 +79,17 @@ def _compare_curves(arms: ComparedArms) -> tuple[dict[str, Any], str]:
     numbers = {"nearest_curves": nearest.share}
     if nearest.share >= SHARE:
         return numbers, ""
-    earlier, later = (runs[place][0] for place in (nearest.earlier, nearest.later))
+    first, second = (runs[place][0] for place in (nearest.earlier, nearest.later))
     return numbers, (
-        f"{earlier} and {later} are one run: the mean distance of their curves is {nearest.share:.3f} of the median "
+        f"{first} and {second} are one run: the mean distance of their curves is {nearest.share:.3f} of the median "
         f"distance, and that of runs of different seeds is not below {SHARE:g}; make runs of other seeds"
     )
 
 
 def _describe_trend(trend: OrderTrend, arms: ComparedArms) -> str:
-    better = (trend.correlation > 0) == arms.higher
+    is_gain = (trend.correlation > 0) == arms.higher
     return (
-        f"within an arm later runs are {'better' if better else 'worse'} than earlier ones (rank correlation with the "
+        f"within an arm later runs are {'better' if is_gain else 'worse'} than earlier ones (rank correlation with the "
         f"order in which they were made {trend.correlation:+.2f}, p = {format_p(trend.p)})"
     )
 

@@ -27,10 +27,10 @@ def check(arms: ComparedArms) -> CheckAnswer:
 
     Differences that change no question are told, and so are settings that differ: they are what a change is.
     """
-    both = (arms.candidate, arms.baseline)
+    arm_names = (arms.candidate, arms.baseline)
     if arms.models:
-        return _compare_questions([arms.label(arm) for arm in both], *(arms.models[arm] for arm in both))
-    ours, theirs = map(arms.runs_of, both)
+        return _compare_questions([arms.label(arm) for arm in arm_names], *(arms.models[arm] for arm in arm_names))
+    ours, theirs = map(arms.runs_of, arm_names)
     if not any(all(side and getattr(side[0], name) for side in (ours, theirs)) for name in ("settings", "evaluation")):
         return not_known("printed settings and the size of the evaluation")
     from plumbline.verdict.comparability.settings_comparison import SHOWN, compare_with_earlier  # a dozen patterns
@@ -77,8 +77,8 @@ def _compare_questions(names: Sequence[str], ours: Evidence, theirs: Evidence) -
             )
         for setting in TOLD:
             if setting in differ:
-                both = f"{quote(names[0])} and {quote(names[1])} differ in the {setting} of {quote(task)}"
-                notes.append(f"{both}: {_quote_both(differ[setting])}")
+                difference = f"{quote(names[0])} and {quote(names[1])} differ in the {setting} of {quote(task)}"
+                notes.append(f"{difference}: {_quote_both(differ[setting])}")
         unknown |= {f"{setting}s": None for setting, number in items.items() if number is None}
         same_prompts = items["prompt"] == 0
         lacking = [
@@ -108,7 +108,7 @@ def _count_differing_items(
     attribute: str, ours: Mapping[str, ItemEvidence], theirs: Mapping[str, ItemEvidence]
 ) -> int | None:
     """On how many items of a task the prompts, or the targets, differ; None if it is not known of every item."""
-    differ, all_known = 0, True
+    count, all_known = 0, True
     for key in ours.keys() & theirs.keys():
         ours_value, theirs_value = getattr(ours[key], attribute), getattr(theirs[key], attribute)
         if (
@@ -118,8 +118,8 @@ def _count_differing_items(
         ):
             all_known = False
         else:
-            differ += ours_value != theirs_value
-    return differ if all_known or differ else None
+            count += ours_value != theirs_value
+    return count if all_known or count else None
 
 
 def _quote_both(values: Sequence[str]) -> str:

@@ -44,11 +44,11 @@ def check(arms: ComparedArms) -> CheckAnswer:
     """Refuse a comparison where runs of an arm with different seeds are one run, by what they print."""
     sides = {arm: _list_finished(arms, arm) for arm in (arms.baseline, arms.candidate)}
     for arm, runs in sides.items():
-        if same := _find_same_beginning(runs):
-            values = ", ".join((next(iter(same.values())).printed_first or ())[:FIRST])
-            return _refuse_copies(arms.label(arm), same, f"begin with the same values, {values}")
-        if same := _find_same_values(runs, sides.values()):
-            return _refuse_copies(arms.label(arm), same, f"all gave {next(iter(same.values())).value:.10g}")
+        if copies := _find_same_beginning(runs):
+            values = ", ".join((next(iter(copies.values())).printed_first or ())[:FIRST])
+            return _refuse_copies(arms.label(arm), copies, f"begin with the same values, {values}")
+        if copies := _find_same_values(runs, sides.values()):
+            return _refuse_copies(arms.label(arm), copies, f"all gave {next(iter(copies.values())).value:.10g}")
     if max(map(len, sides.values())) < 2:
         return not_known("whether the seed has an effect, since no arm has two runs")
     if rounded := _find_rounding(sides):
@@ -84,11 +84,11 @@ def _find_rounding(sides: Mapping[str, Runs]) -> tuple[str, float] | None:
     return None
 
 
-def _refuse_copies(label: str, same: Runs, finding: str) -> CheckAnswer:
-    names = list(same)
-    few = join_with_and(names) if len(names) <= MOST_NAMED else f"{', '.join(names[:MOST_NAMED])} and others"
+def _refuse_copies(label: str, copies: Runs, finding: str) -> CheckAnswer:
+    names = list(copies)
+    listing = join_with_and(names) if len(names) <= MOST_NAMED else f"{', '.join(names[:MOST_NAMED])} and others"
     return refuse(
-        f"the seed has no effect: runs {few} of {quote(label)} {finding}; count copies of one run once, or let the "
+        f"the seed has no effect: runs {listing} of {quote(label)} {finding}; count copies of one run once, or let the "
         "trainer use its seed"
     )
 
@@ -101,7 +101,7 @@ def _find_same_beginning(runs: Runs) -> Runs:
         digits = sum(len("".join(filter(str.isdigit, value)).lstrip("0")) for value in {*beginning})
         if len({*beginning}) > 1 and digits >= DIGITS:
             by_beginning.setdefault(beginning, {})[name] = run
-    return next((_drop_equal_seeds(same) for same in by_beginning.values() if len(_drop_equal_seeds(same)) > 1), {})
+    return next((_drop_equal_seeds(group) for group in by_beginning.values() if len(_drop_equal_seeds(group)) > 1), {})
 
 
 def _drop_equal_seeds(runs: Runs) -> dict[str, RunEvidence]:

@@ -155,7 +155,7 @@ def compare_runs(
 
 
 def compare_with_earlier(
-    runs: Sequence[RunEvidence], earlier: Sequence[RunEvidence], allowed_words: Sequence[str]
+    runs: Sequence[RunEvidence], earlier_runs: Sequence[RunEvidence], allowed_words: Sequence[str]
 ) -> SettingsComparison:
     """Compare the first run of a record with the first of the record before: each stands for its record.
 
@@ -163,12 +163,12 @@ def compare_with_earlier(
     keeps two records from being compared.
     """
     comparison = SettingsComparison()
-    if not runs or not earlier:
+    if not runs or not earlier_runs:
         return comparison
-    ours, theirs = (side[0].settings or {} for side in (runs, earlier))
-    sizes, their_sizes = (side[0].evaluation or {} for side in (runs, earlier))
-    both = [key for key in ours if key in theirs]
-    retokenized = any(TOKENIZER & {*split_name(key)} and _do_differ([ours[key], theirs[key]]) for key in both)
+    ours, theirs = (side[0].settings or {} for side in (runs, earlier_runs))
+    sizes, their_sizes = (side[0].evaluation or {} for side in (runs, earlier_runs))
+    shared_keys = [key for key in ours if key in theirs]
+    retokenized = any(TOKENIZER & {*split_name(key)} and _do_differ([ours[key], theirs[key]]) for key in shared_keys)
     for key in sizes.keys() & their_sizes.keys():
         values = sizes[key], their_sizes[key]
         if not _do_differ(values):
@@ -177,7 +177,7 @@ def compare_with_earlier(
         amounts = [parse_amount(each[-1]) or 0.0 for each in values]
         if not retokenized and max(amounts) - min(amounts) > ROUNDED * max(amounts):
             comparison.other_size = comparison.other_size or comparison.sizes[-1]
-    for key in both:
+    for key in shared_keys:
         values = ours[key], theirs[key]
         if not _do_differ(values):
             comparison.same += 1
@@ -203,8 +203,8 @@ def normalize_value(value: str) -> float | str:
     value = _OWN.sub("", value)
     if _PATH.fullmatch(value):
         value = PurePosixPath(value.replace("\\", "/")).name
-    read = parse_amount(value)
-    return value if read is None else read
+    number = parse_amount(value)
+    return value if number is None else number
 
 
 def is_expected(key: str, values: Sequence[Sequence[str]], allowed_words: Sequence[str]) -> bool:
@@ -248,14 +248,14 @@ def _is_no_setting(key: str, values: Sequence[Sequence[str]]) -> bool:
     """
     if not all(values) or may_differ(key, DIVIDED):
         return True
-    chosen = 2 if (MEASURED | {"epochs", "ratio"}) & {*split_name(key)} else 4
-    every = [value for each in values for value in each]
+    chosen_digits = 2 if (MEASURED | {"epochs", "ratio"}) & {*split_name(key)} else 4
+    all_values = [value for each in values for value in each]
     parts = {*split_name(key)}
     if is_hyperparameter(key) and parts & (CHOSEN | {"limit", "max", "budget", "tokens"}):
         return False
-    if all(_WITH_UNIT.fullmatch(value) or _count_digits(value) > chosen for value in every):
+    if all(_WITH_UNIT.fullmatch(value) or _count_digits(value) > chosen_digits for value in all_values):
         return True
-    return any(len(each) > 1 for each in values) and all(parse_amount(value) is None for value in every)
+    return any(len(each) > 1 for each in values) and all(parse_amount(value) is None for value in all_values)
 
 
 def _is_commit_or_host(key: str, values: Sequence[Sequence[str]]) -> bool:
@@ -270,8 +270,8 @@ def _last_folders(values: Sequence[str]) -> tuple[str, ...]:
 
 def _count_digits(value: str) -> int:
     """The significant digits of a number; 0 of a whole one below 1,000, and of other words."""
-    read = parse_amount(value)
-    if read is None or (read == round(read, 0) and abs(read) < 1000):
+    number = parse_amount(value)
+    if number is None or (number == round(number, 0) and abs(number) < 1000):
         return 0
     # Whole numbers are chosen, however long: steps, tokens.
     digits = re.sub(r"[eE].*|\D", "", value).strip("0")
@@ -283,20 +283,20 @@ def _describe_other_size(key: str, runs: Sequence[RunEvidence], values: Sequence
     shares = Counter(tuple(map(normalize_value, each)) for each in values if each)
     # The size of most runs; of several, the larger.
     usual = max(shares, key=lambda each: (shares[each], [number for number in each if isinstance(number, float)]))
-    most = next(each for each in values if tuple(map(normalize_value, each)) == usual)
+    usual_values = next(each for each in values if tuple(map(normalize_value, each)) == usual)
     place = next(place for place, each in enumerate(values) if each and tuple(map(normalize_value, each)) != usual)
-    others = sum(bool(each) and tuple(map(normalize_value, each)) != usual for each in values) - 1
+    other_count = sum(bool(each) and tuple(map(normalize_value, each)) != usual for each in values) - 1
     run = runs[place]
     who = (
         f"seed {run.seed}"
         if run.seed
         else f"{quote(format_path(run.file or '', root))}{f', run {run.place + 1},' if run.place else ''}"
     )
-    more = f" (and {format_count(others, 'further run')} on another number than most)" if others else ""
+    tail = f" (and {format_count(other_count, 'further run')} on another number than most)" if other_count else ""
     return (
-        f"{who} was evaluated on {_more_or_fewer(values[place], most)} {_name_unit(key)}: {quote(key)} is "
-        f"{quote(', '.join(values[place]))} there and {quote(', '.join(most))} in {shares[usual]} of "
-        f"{len(runs)} runs{more}"
+        f"{who} was evaluated on {_more_or_fewer(values[place], usual_values)} {_name_unit(key)}: {quote(key)} is "
+        f"{quote(', '.join(values[place]))} there and {quote(', '.join(usual_values))} in {shares[usual]} of "
+        f"{len(runs)} runs{tail}"
     )
 
 

@@ -20,22 +20,22 @@ def check(arms: ComparedArms) -> CheckAnswer:
     if not (ours.df and theirs.df):
         return not_known("the spread of both arms, since one has fewer than two runs")
     numbers: dict[str, float] = {"candidate": ours.sigma, "baseline": theirs.sigma}
-    both = (
+    spreads = (
         f"standard deviation {ours.sigma:.3g} of {quote(arms.label(arms.candidate))} and {theirs.sigma:.3g} of "
         f"{quote(arms.label(arms.baseline))}"
     )
     wide, narrow = sorted((ours, theirs), key=lambda estimate: -estimate.sigma)
     if not narrow.sigma:
         if not wide.sigma:
-            return holds(both, **numbers)
-        return tell(f"{both}; Student's test takes both to be one", **numbers)
+            return holds(spreads, **numbers)
+        return tell(f"{spreads}; Student's test takes both to be one", **numbers)
     p = min(1.0, 2 * f_sf((wide.sigma / narrow.sigma) ** 2, wide.df, narrow.df))
     numbers["p"] = p
     if p > LEVEL:
-        return holds(f"{both}; an F test that they are one has p = {format_p(p)}", **numbers)
+        return holds(f"{spreads}; an F test that they are one has p = {format_p(p)}", **numbers)
     wider = arms.label(arms.candidate if wide is ours else arms.baseline)
     return tell(
-        f"{quote(wider)} spreads wider: {both} (an F test at {LEVEL:g} has p = {format_p(p)}), and Student's test "
+        f"{quote(wider)} spreads wider: {spreads} (an F test at {LEVEL:g} has p = {format_p(p)}), and Student's test "
         "takes both to be one",
         **numbers,
     )

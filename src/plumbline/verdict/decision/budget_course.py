@@ -141,11 +141,11 @@ def decide_course(terms: BudgetTerms, at_budgets: Sequence[RunsAtBudget], *, ref
         terms=terms, verdict=Outcome.CANNOT_BE_JUDGED, at_budgets=tuple(at_budgets), at=process_record.now()
     )
     for label, each in zip(terms.labels, at_budgets):
-        lost = sorted((run for run in each.runs if not run.has_value), key=lambda run: run.arm != BASELINE)
-        if lost:
-            is_baseline = lost[0].arm == BASELINE
+        lost_runs = sorted((run for run in each.runs if not run.has_value), key=lambda run: run.arm != BASELINE)
+        if lost_runs:
+            is_baseline = lost_runs[0].arm == BASELINE
             whose = quote(terms.baseline) if is_baseline else "it"
-            reason = f"at {label} seed {lost[0].seed} of {whose} {lost[0].outcome} ({lost[0].why})"
+            reason = f"at {label} seed {lost_runs[0].seed} of {whose} {lost_runs[0].outcome} ({lost_runs[0].why})"
             verdict = Outcome.CANNOT_BE_JUDGED if is_baseline else Outcome.CRASHED
             return end_without_verdict(decision, verdict, reason)
         if len({run.fingerprint for run in each.runs if run.fingerprint}) > 1:
@@ -165,8 +165,8 @@ def decide_course(terms: BudgetTerms, at_budgets: Sequence[RunsAtBudget], *, ref
     except PlumblineError as error:
         return end_without_verdict(decision, Outcome.CANNOT_BE_JUDGED, str(error))
     course = gain.find_course(terms.alpha, terms.minimum_gain)
-    more = count_runs_that_decide(terms, at_budgets) if course == GainCourse.NOT_DECIDED else None
-    decision = replace(decision, verdict=_OUTCOMES[course], gain=gain, more=more)
+    more_runs = count_runs_that_decide(terms, at_budgets) if course == GainCourse.NOT_DECIDED else None
+    decision = replace(decision, verdict=_OUTCOMES[course], gain=gain, more=more_runs)
     return replace(decision, sentence=_write_sentence(decision, gain))
 
 

@@ -87,10 +87,10 @@ def _to_json(estimate: WelchEstimate, terms: BudgetTerms) -> dict[str, float]:
 def make_page(decision: BudgetDecision) -> VerdictPage:
     """Make the page of a decision: its sentence, its picture, and its sections as Markdown."""
     terms = decision.terms
-    beyond = f" beyond the {terms.minimum_gain:g} that are required" if terms.minimum_gain else ""
+    minimum = f" beyond the {terms.minimum_gain:g} that are required" if terms.minimum_gain else ""
     answers = collect_answers(decision)
     sections = {
-        "What decides": RULE.format(beyond=beyond, alpha=terms.alpha),
+        "What decides": RULE.format(beyond=minimum, alpha=terms.alpha),
         "At each budget": _write_gains(decision),
         "Runs": _write_runs(decision),
         "What it stands on": "\n\n".join(

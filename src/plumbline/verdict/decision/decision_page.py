@@ -60,8 +60,8 @@ def decision_to_json(decision: Decision) -> dict[str, Any]:
 def make_picture(decision: Decision) -> DecisionPicture:
     """State what is drawn of a decision."""
     terms, estimate, looks = decision.terms, decision.estimate, decision.looks
-    own = f"{len(decision.fresh_values)} fresh" if decision.fresh else str(len(decision.candidate_values))
-    against = f"{own} against {len(decision.fresh_baseline_values or decision.baseline_values)} runs"
+    runs_text = f"{len(decision.fresh_values)} fresh" if decision.fresh else str(len(decision.candidate_values))
+    against = f"{runs_text} against {len(decision.fresh_baseline_values or decision.baseline_values)} runs"
     gains = [
         PicturedGain(name=terms.candidate, middle=estimate.median, low=estimate.low, high=estimate.high, note=against)
         for estimate in ([estimate] if estimate is not None else [])
@@ -89,12 +89,12 @@ def make_picture(decision: Decision) -> DecisionPicture:
 
 
 def _picture_arm(label: str, arm: str, timed: Sequence[tuple[ArmRun, int | None]], *, fresh: bool) -> PicturedArm:
-    own = [(run, place) for run, place in timed if run.arm == arm]
-    with_values = [(run, place) for run, place in own if run.has_value]
+    arm_runs = [(run, place) for run, place in timed if run.arm == arm]
+    with_values = [(run, place) for run, place in arm_runs if run.has_value]
     return PicturedArm(
         name=label,
         values=[(str(run.seed), run.value) for run, _ in with_values if run.value is not None],
-        lost=[run.outcome for run, _ in own if not run.has_value],
+        lost=[run.outcome for run, _ in arm_runs if not run.has_value],
         baseline=arm == BASELINE,
         fresh=fresh,
         places=[place for _, place in with_values if place is not None],
@@ -129,14 +129,14 @@ def make_page(decision: Decision) -> VerdictPage:
 def describe_test(decision: Decision) -> str:
     """State what decides, at which level, and what was settled beforehand."""
     terms, design = decision.terms, decision.terms.design
-    better = "higher" if terms.higher else "lower"
+    direction = "higher" if terms.higher else "lower"
     required = ""
     if terms.minimum_gain:
         required = f" beyond the {format_gain(terms.minimum_gain, decision)} that are required"
     if terms.as_good_as:
         required = f", and the margin of {describe_margin(decision)}, within which it is as good"
     sentences = [
-        f"{quote(terms.metric)}, {better} is better; named before the runs, and it alone decides. T is the gain "
+        f"{quote(terms.metric)}, {direction} is better; named before the runs, and it alone decides. T is the gain "
         f"over the mean of the baseline's runs{required}, over its standard error."
     ]
     if decision.equal_seeds:
@@ -144,10 +144,10 @@ def describe_test(decision: Decision) -> str:
     elif terms.claim:
         sentences.append(f"One test of fresh runs, one-sided at {terms.alpha:g}: the number to claim.")
     else:
-        early = f", from run {design.first_keep} on" if design.first_keep > 1 else ""
+        start = f", from run {design.first_keep} on" if design.first_keep > 1 else ""
         sentences.append(
             f"After each run of the candidate, {design.most} at most, T is compared with a boundary that spends a "
-            f"one-sided error of {terms.alpha:g} over all looks{early} (group-sequential t, Lan and DeMets 1983; the "
+            f"one-sided error of {terms.alpha:g} over all looks{start} (group-sequential t, Lan and DeMets 1983; the "
             f"boundary is computed to {decision.boundary.error:.1g})."
         )
         if design.allow_wider:
@@ -182,12 +182,12 @@ def describe_test(decision: Decision) -> str:
 
 def _write_runs(decision: Decision) -> str:
     terms = decision.terms
-    others = list(dict.fromkeys(other for run in (*decision.runs, *decision.fresh) for other in run.others))
+    other_metrics = list(dict.fromkeys(name for run in (*decision.runs, *decision.fresh) for name in run.others))
     sigma = decision.looks[-1].sigma if decision.looks else math.nan
     rows = [([quote(label)], run) for label, run in _label_runs(decision)]
-    table = write_run_table(["run of"], rows, terms.metric, terms.unit, sigma=sigma, others=others)
-    if others:
-        table += f"\n\nBeside it, not deciding: {', '.join(map(quote, others))}."
+    table = write_run_table(["run of"], rows, terms.metric, terms.unit, sigma=sigma, other_metrics=other_metrics)
+    if other_metrics:
+        table += f"\n\nBeside it, not deciding: {', '.join(map(quote, other_metrics))}."
     return table
 
 
@@ -222,11 +222,11 @@ def _format_bound(value: float) -> str:
 
 
 def _describe_cost(decision: Decision) -> str:
-    own = sum(run.arm != BASELINE for run in decision.runs)
-    base = len(decision.runs) - own
+    ours = sum(run.arm != BASELINE for run in decision.runs)
+    base = len(decision.runs) - ours
     sentences = [
-        f"{format_count(own, 'run')} of the candidate, {format_seconds(decision.seconds, 'second')}, against {base} of "
-        f"the baseline, {format_seconds(decision.bank_seconds, 'second')}, which the next candidate uses again."
+        f"{format_count(ours, 'run')} of the candidate, {format_seconds(decision.seconds, 'second')}, against {base} "
+        f"of the baseline, {format_seconds(decision.bank_seconds, 'second')}, which the next candidate uses again."
     ]
     if decision.fresh:
         took = format_seconds(sum(run.seconds or 0.0 for run in decision.fresh), "second")

@@ -44,13 +44,13 @@ def _write_verdict(decision: Decision, reason: str) -> str:
         return f"{_name_candidate(decision)} cannot be judged: {_describe_lost_runs(decision, BASELINE) or reason}."
     if decision.verdict == Outcome.CRASHED:
         base = _describe_lost_runs(decision, BASELINE) or f"none of {quote(terms.baseline)} did"
-        has = _choose_verb(decision, "has", "have")
+        verb = _choose_verb(decision, "has", "have")
         text = (
-            f"{_name_candidate(decision)} {has} no gain to tell: "
+            f"{_name_candidate(decision)} {verb} no gain to tell: "
             f"{reason or _describe_lost_runs(decision, terms.candidate)}, while {base}"
         )
-        others = "" if len(decision.candidate_values) == 0 else " Its other runs do not decide: that would select."
-        return f"{text}.{others}"
+        tail = "" if len(decision.candidate_values) == 0 else " Its other runs do not decide: that would select."
+        return f"{text}.{tail}"
     if decision.verdict == Outcome.DISCARD and reason:
         return _write_withheld(decision, reason)
     write = {
@@ -208,12 +208,12 @@ def _write_discard(decision: Decision) -> str:
         return _write_not_as_good(decision)
     tail = f"discarded {_describe_runs(decision)}"
     if estimate is None or not math.isfinite(estimate.high):
-        target_gain, beyond = terms.design.target_gain_sigmas, _describe_minimum(decision)
+        target_gain, minimum = terms.design.target_gain_sigmas, _describe_minimum(decision)
         if target_gain is None:
             return f"{_name_candidate_with_is(decision)} {tail}."
         chance = format_percent(terms.design.futility)
         return (
-            f"{_name_candidate_with_is(decision)} {tail}: a change that gains {target_gain:g} sigma{beyond} in "
+            f"{_name_candidate_with_is(decision)} {tail}: a change that gains {target_gain:g} sigma{minimum} in "
             f"{_name_metric(decision)} ends so in at most {chance} of cases."
         )
     level = f"{format_percent((1 + estimate.level) / 2)}, one-sided"
@@ -225,9 +225,9 @@ def _write_discard(decision: Decision) -> str:
     if estimate.high <= terms.minimum_gain:
         any_gain = f"any gain{_describe_minimum(decision)} in {_name_metric(decision)}"
         return f"{_name_candidate(decision)}: {any_gain} is ruled out ({level}): {tail}."
-    above = format_gain(estimate.high, decision)
+    bound = format_gain(estimate.high, decision)
     sentence = (
-        f"{_name_candidate(decision)}: gains above {above} in {_name_metric(decision)} are ruled out ({level}): {tail}"
+        f"{_name_candidate(decision)}: gains above {bound} in {_name_metric(decision)} are ruled out ({level}): {tail}"
     )
     return f"{sentence} (this does not say that it is worse)." if estimate.high > 0 else f"{sentence}."
 
@@ -265,13 +265,13 @@ def _write_undecided(decision: Decision) -> str:
             f"({format_interval(decision)}{_describe_p(decision)}; {confirms}), with "
             f"{_describe_fresh_runs(decision, len(decision.fresh_values))}."
         )
-    more = ""
+    hint = ""
     if decision.more:
-        more = f": {decision.more:,} more {'runs' if decision.more > 1 else 'run'} would probably decide"
-    whether = (
+        hint = f": {decision.more:,} more {'runs' if decision.more > 1 else 'run'} would probably decide"
+    question = (
         f", whether it is as good by a margin of {describe_margin(decision)}," if decision.terms.as_good_as else ""
     )
-    return f"{_name_candidate_with_is(decision)} not decided{whether} {_describe_runs(decision)}{more}{gain_interval}."
+    return f"{_name_candidate_with_is(decision)} not decided{question} {_describe_runs(decision)}{hint}{gain_interval}."
 
 
 def _describe_minimum(decision: Decision) -> str:
@@ -281,8 +281,8 @@ def _describe_minimum(decision: Decision) -> str:
 
 def _describe_runs(decision: Decision) -> str:
     """After how many runs of which arms."""
-    own, base = len(decision.candidate_values), len(decision.baseline_values)
-    return f"after {format_count(own, 'run')} against {base} of {quote(decision.terms.baseline)}"
+    candidate_runs, baseline_runs = len(decision.candidate_values), len(decision.baseline_values)
+    return f"after {format_count(candidate_runs, 'run')} against {baseline_runs} of {quote(decision.terms.baseline)}"
 
 
 def _describe_fresh_runs(decision: Decision, runs: int) -> str:
@@ -301,11 +301,11 @@ def _describe_lost_runs(decision: Decision, arm: str) -> str:
     label = quote(decision.terms.baseline if arm == BASELINE else decision.terms.candidate)
     phrases = []
     for outcome in dict.fromkeys(run.outcome for run in runs if not run.has_value):
-        lost = [run for run in runs if run.outcome == outcome and not run.has_value]
-        seeds = f"seed{'s' * (len(lost) > 1)} {join_with_and([str(run.seed) for run in lost])}"
-        why = next((f": {quote(run.why)}" for run in lost if run.why), "")
+        lost_runs = [run for run in runs if run.outcome == outcome and not run.has_value]
+        seeds = f"seed{'s' * (len(lost_runs) > 1)} {join_with_and([str(run.seed) for run in lost_runs])}"
+        why = next((f": {quote(run.why)}" for run in lost_runs if run.why), "")
         reason = {FINISHED: "gave no finite value", "timeout": "took too long"}.get(outcome, outcome)
-        phrases.append(f"{len(lost)} {reason} ({seeds}{why})")
+        phrases.append(f"{len(lost_runs)} {reason} ({seeds}{why})")
     return f"of {format_count(len(runs), 'run')} of {label} {join_with_and(phrases)}" if phrases else ""
 
 

@@ -293,7 +293,7 @@ def _make_decision(record: Mapping[str, Any]) -> Decision:
     edges = record["boundary"]
     keep, discard, df = (tuple(map(_read_number, edges[side])) for side in ("keep", "discard", "df"))
     past = record["terms"].get("history_words")  # of an earlier version, whose sigma was of past runs too
-    rest = _select_fields(Decision, record) | {
+    decision_fields = _select_fields(Decision, record) | {
         "verdict": Outcome(record["verdict"]),
         "terms": ExperimentTerms(**terms),
         "runs": tuple(ArmRun(**run) for run in record["runs"]),
@@ -305,8 +305,8 @@ def _make_decision(record: Mapping[str, Any]) -> Decision:
         "comparability": every_check.answers_from_json(record.get("comparability", {})),
         "notes": (*record["notes"], *([past] if past else [])),
     }
-    rest |= {key: _read_estimate(record.get(key)) for key in ("estimate", "estimate_after_stopping")}
-    return Decision(**rest)
+    decision_fields |= {key: _read_estimate(record.get(key)) for key in ("estimate", "estimate_after_stopping")}
+    return Decision(**decision_fields)
 
 
 def _select_fields(kind: type, record: Mapping[str, Any]) -> dict[str, Any]:

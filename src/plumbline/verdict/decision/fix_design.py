@@ -44,7 +44,7 @@ def fix_design(question: ExperimentQuestion, trainer: Trainer, bank: Bank) -> tu
     Raises:
         PlumblineError: a number that no design has.
     """
-    base, own = trainer.method(BASELINE), trainer.method(question.candidate)
+    base, candidate = trainer.method(BASELINE), trainer.method(question.candidate)
     baseline_runs = [
         run for run in bank.list_runs(trainer.group, base, since=question.bank_since) if run.seed >= question.first_seed
     ]
@@ -54,24 +54,26 @@ def fix_design(question: ExperimentQuestion, trainer: Trainer, bank: Bank) -> tu
         theirs, size = seeds, 0
     else:
         start = question.first_seed + APART
-        own_seeds = {run.seed for run in bank.list_runs(trainer.group, own) if run.seed >= start}
-        theirs = _find_baseline_seeds(bank, trainer.group, own, own_seeds)
-        later = _walk_unused_seeds(question.first_seed, bank.list_seeds(trainer.group))
+        own_seeds = {run.seed for run in bank.list_runs(trainer.group, candidate) if run.seed >= start}
+        theirs = _find_baseline_seeds(bank, trainer.group, candidate, own_seeds)
+        later_seeds = _walk_unused_seeds(question.first_seed, bank.list_seeds(trainer.group))
         after_it = sorted(run.seed for run in baseline_runs if run.seed not in theirs) if theirs else []
         if not theirs:
             theirs = [run.seed for run in baseline_runs]
             if len(theirs) < question.bank:
-                theirs += islice(later, question.bank - len(theirs))
-            elif _brings_sentinel(bank, trainer.group, base, own):
-                theirs.append(next(later))
+                theirs += islice(later_seeds, question.bank - len(theirs))
+            elif _brings_sentinel(bank, trainer.group, base, candidate):
+                theirs.append(next(later_seeds))
                 sentinels |= {theirs[-1]}
         size = len(theirs)
         if question.plan == "interleaved":
-            theirs += islice(chain(after_it, later), question.most - 1)
-        more = _walk_unused_seeds(
-            start + BLOCK * _count_earlier_candidates(bank, trainer.group, base, own), {*theirs, *own_seeds}
+            theirs += islice(chain(after_it, later_seeds), question.most - 1)
+        new_seeds = _walk_unused_seeds(
+            start + BLOCK * _count_earlier_candidates(bank, trainer.group, base, candidate), {*theirs, *own_seeds}
         )
-        seeds = sorted(own_seeds - {*theirs} | {*islice(more, max(0, question.most - len(own_seeds)))})[: question.most]
+        seeds = sorted(own_seeds - {*theirs} | {*islice(new_seeds, max(0, question.most - len(own_seeds)))})[
+            : question.most
+        ]
     design = SequentialDesign(
         bank=size,
         most=question.most,
@@ -90,14 +92,14 @@ def fix_design(question: ExperimentQuestion, trainer: Trainer, bank: Bank) -> tu
 def count_next_baseline_runs(bank: Bank, group: str, base: str, *, first_seed: int, since: int, least: int) -> int:
     """Count the runs of the baseline that a candidate is compared with which nobody has tried yet."""
     runs = sum(run.seed >= first_seed for run in bank.list_runs(group, base, since=since))
-    return max(runs, least) + (runs >= least and _brings_sentinel(bank, group, base, own=""))
+    return max(runs, least) + (runs >= least and _brings_sentinel(bank, group, base, candidate=""))
 
 
 def fix_claim(question: ExperimentQuestion, trainer: Trainer, bank: Bank) -> tuple[ExperimentTerms, RunOrder]:
     """Settle a claim: fresh seeds of both sides, one test, and no bank."""
-    base, own = trainer.method(BASELINE), trainer.method(question.candidate)
-    role = f"{CLAIM}:{own}"
-    theirs, ours = ([run.seed for run in bank.list_runs(trainer.group, name, role)] for name in (base, own))
+    base, candidate = trainer.method(BASELINE), trainer.method(question.candidate)
+    role = f"{CLAIM}:{candidate}"
+    theirs, ours = ([run.seed for run in bank.list_runs(trainer.group, name, role)] for name in (base, candidate))
     fresh = _walk_unused_seeds(
         question.first_seed + 3 * APART, bank.list_seeds(trainer.group, except_role=role) | {*theirs, *ours}
     )
@@ -115,31 +117,31 @@ def _make_terms(question: ExperimentQuestion, design: SequentialDesign, *, claim
     return ExperimentTerms(**values | settled | {"fresh_runs": 0 if claim else question.fresh_runs})
 
 
-def _count_earlier_candidates(bank: Bank, group: str, base: str, own: str) -> int:
+def _count_earlier_candidates(bank: Bank, group: str, base: str, candidate: str) -> int:
     """How many candidates of a group began before this one: each has seeds of its own.
 
     Where a change does nothing its runs repeat those of others with their seeds to the last digit: then a lucky seed
     would keep all such changes.
     """
-    begun = dict.fromkeys(banked.method for banked in bank.runs if banked.group == group and banked.role == LOOP)
-    others = [method for method in begun if method != base]
-    return others.index(own) if own in others else len(others)
+    methods = dict.fromkeys(banked.method for banked in bank.runs if banked.group == group and banked.role == LOOP)
+    candidates = [method for method in methods if method != base]
+    return candidates.index(candidate) if candidate in candidates else len(candidates)
 
 
-def _brings_sentinel(bank: Bank, group: str, base: str, own: str) -> bool:
+def _brings_sentinel(bank: Bank, group: str, base: str, candidate: str) -> bool:
     """Whether this candidate brings a sentinel, and has no run yet."""
     tried = {banked.method for banked in bank.runs if banked.group == group and banked.role == LOOP} - {base}
-    return own not in tried and is_due(len(tried) + 1)
+    return candidate not in tried and is_due(len(tried) + 1)
 
 
-def _find_baseline_seeds(bank: Bank, group: str, own: str, seeds: set[int]) -> list[int]:
+def _find_baseline_seeds(bank: Bank, group: str, candidate: str, seeds: set[int]) -> list[int]:
     """Seeds of the baseline beside which these runs of a candidate were begun; none if it was not."""
-    beside = (
+    baseline_seeds = (
         banked.beside
         for banked in bank.runs
-        if (banked.group, banked.method, banked.role) == (group, own, LOOP) and banked.run.seed in seeds
+        if (banked.group, banked.method, banked.role) == (group, candidate, LOOP) and banked.run.seed in seeds
     )
-    return list(next(beside, ()))
+    return list(next(baseline_seeds, ()))
 
 
 def _walk_unused_seeds(start: int, used: set[int]) -> Iterator[int]:
@@ -149,11 +151,11 @@ def _walk_unused_seeds(start: int, used: set[int]) -> Iterator[int]:
 def write_rule(question: ExperimentQuestion) -> str:
     """Write the rule that decides as a ledger has it: all of it that is settled before the runs."""
     target_gain = "" if question.target_gain_sigmas is None else f", worth {question.target_gain_sigmas:g} sigma"
-    beyond = f", minimum gain {question.minimum_gain:g}" if question.minimum_gain > 0 else write_margin_rule(question)
+    minimum = f", minimum gain {question.minimum_gain:g}" if question.minimum_gain > 0 else write_margin_rule(question)
     session = "" if question.session == "each" else f", {_describe_session(question)}"
     guards = describe_guards(question)
     return (
-        f"{_TEST}, {question.plan}, {question.bank} and {question.most} runs, seeds from {question.first_seed}{beyond}"
+        f"{_TEST}, {question.plan}, {question.bank} and {question.most} runs, seeds from {question.first_seed}{minimum}"
         f"{target_gain}{guards} at {question.alpha:g}{session}"
     )
 
@@ -182,8 +184,8 @@ def count_runs_at_last_keep(entry: LedgerEntry, ledger: Ledger) -> int:
     for earlier in ledger.entries:
         if earlier.identity == entry.identity:
             break
-        same = (earlier.kind, earlier.baseline, earlier.metric) == (entry.kind, entry.baseline, entry.metric)
-        if not (same and earlier.verdict and earlier.test.startswith(_TEST)) or ", session " in earlier.test:
+        is_same_kind = (earlier.kind, earlier.baseline, earlier.metric) == (entry.kind, entry.baseline, entry.metric)
+        if not (is_same_kind and earlier.verdict and earlier.test.startswith(_TEST)) or ", session " in earlier.test:
             continue
         tried = replace(earlier, verdict="", sentence="", at="").identity
         if Outcome(earlier.verdict).is_kept:
@@ -206,24 +208,24 @@ def find_session_level(question: ExperimentQuestion, entry: LedgerEntry, ledger:
     if question.session == "each":
         return question.alpha
     tail = f"at {question.alpha:g}, {_describe_session(question)}"
-    before = set[tuple[str, ...]]()
+    earlier_tries = set[tuple[str, ...]]()
     for earlier in ledger.entries:
         if (earlier.kind, earlier.baseline, earlier.metric) != (entry.kind, entry.baseline, entry.metric):
             continue
         if f", session {question.session}" not in earlier.test:
             continue
         if not earlier.test.endswith(tail):
-            begun = earlier.test[earlier.test.rindex(" at ") + 1 :]
+            rule = earlier.test[earlier.test.rindex(" at ") + 1 :]
             raise PlumblineError(
-                f"--session {question.session}: the session against this baseline was begun {begun}; its level, and "
+                f"--session {question.session}: the session against this baseline was begun {rule}; its level, and "
                 f"the candidates that were planned for it, stay (here: {tail})"
             )
         if earlier.is_try and earlier.identity == entry.identity:
             break
         if earlier.is_try:
-            before.add(earlier.identity)
+            earlier_tries.add(earlier.identity)
     assert question.planned_tries is not None  # as the question requires
-    if len(before) >= question.planned_tries:
+    if len(earlier_tries) >= question.planned_tries:
         raise PlumblineError(
             f"--planned-tries {question.planned_tries}: so many candidates were tried in this session already; "
             "confirm what was kept, or try another baseline, which has a session of its own"
@@ -249,10 +251,10 @@ def require_announced(entry: LedgerEntry, plan: RunOrder, trainer: Trainer, bank
         if earlier.test.startswith(_TEST)
         and (earlier.fingerprint, earlier.baseline, earlier.metric) == (entry.fingerprint, entry.baseline, entry.metric)
     }
-    others = [test for test, verdict in verdicts.items() if verdict not in _NOT_COMPARED]
-    if not others:
+    other_tests = [test for test, verdict in verdicts.items() if verdict not in _NOT_COMPARED]
+    if not other_tests:
         return
-    other_rule = f"{others[-1]}: {verdicts[others[-1]] or 'no decision'}"
+    other_rule = f"{other_tests[-1]}: {verdicts[other_tests[-1]] or 'no decision'}"
     fresh = max(bank.list_seeds(trainer.group)) + 1
     raise PlumblineError(
         f"{entry.name}: its runs were looked at by another rule ({other_rule}); "

@@ -96,23 +96,23 @@ def schedule(
     Those of a claim are made in turn, so that what moves with time moves both arms alike, also where some of them were
     made before.
     """
-    design, own = terms.design, terms.candidate
+    design, candidate = terms.design, terms.candidate
     if terms.claim:
         in_turn = [
             pair
             for theirs, ours in zip(baseline_seeds, candidate_seeds, strict=True)
-            for pair in ((BASELINE, theirs), (own, ours))
+            for pair in ((BASELINE, theirs), (candidate, ours))
         ]
         return RunOrder(steps=((tuple(in_turn), design.most),), role=role)
     bank = 0 if design.plan == "paired" else design.bank
-    later = iter(baseline_seeds[bank:])
+    later_seeds = iter(baseline_seeds[bank:])
     steps: list[tuple[tuple[tuple[str, int], ...], int]] = []
     if bank:
         steps.append((tuple((BASELINE, seed) for seed in baseline_seeds[:bank]), 0))
     for look, seed in enumerate(candidate_seeds[: design.most], start=1):
-        runs = [(own, seed)]
+        runs = [(candidate, seed)]
         if design.plan == "paired" or (design.plan == "interleaved" and look > 1):
-            runs.insert(0, (BASELINE, next(later)))
+            runs.insert(0, (BASELINE, next(later_seeds)))
         steps.append((tuple(runs), look))
     return RunOrder(steps=tuple(steps), role=role, sentinels=sentinels)
 
@@ -187,23 +187,23 @@ class Experiment:
         pairs = self._list_missing(number)
         if not pairs or self._lacks_baseline_value(number):
             return
-        for later in range(number + 1, len(self.plan.steps)):
+        for later_step in range(number + 1, len(self.plan.steps)):
             if len(pairs) % self.trainer.at_once == 0:
                 break
-            pairs += self._list_missing(later)[: self.trainer.at_once - len(pairs) % self.trainer.at_once]
+            pairs += self._list_missing(later_step)[: self.trainer.at_once - len(pairs) % self.trainer.at_once]
         theirs = tuple(seed for arm, seed in self.plan.steps[0][0] if arm == BASELINE and self.terms.design.bank)
         for run in self.trainer.run(pairs):
             if run.arm == BASELINE and run.seed in self.plan.sentinels:
                 run = replace(run, sentinel=True)
-            beside = () if run.arm == BASELINE else theirs
-            self.bank.append(self.trainer.group, self.trainer.method(run.arm), run, self.plan.role, beside)
+            baseline_seeds = () if run.arm == BASELINE else theirs
+            self.bank.append(self.trainer.group, self.trainer.method(run.arm), run, self.plan.role, baseline_seeds)
             step, look = self.plan.steps[number]
             if (run.arm, run.seed) in (step[:-1] if look else step):  # the last one is told with what it says
                 self._report(run)
             if self._lacks_baseline_value(number):
                 return
-        if missing := self._list_missing(number):
-            arm, seed = missing[0]
+        if missing_pairs := self._list_missing(number):
+            arm, seed = missing_pairs[0]
             raise PlumblineError(f"{self.trainer.method(arm)} with seed {seed} was asked for and not made")
 
     def _lacks_baseline_value(self, number: int) -> bool:
@@ -238,8 +238,8 @@ class Experiment:
         return [run.value for run in self.runs if run.arm == arm and run.has_value and run.value is not None]
 
     def _can_be_judged(self) -> bool:
-        own = len(self._list_values(self.terms.candidate))
-        return own > 0 and self.terms.design.df(own) >= 1
+        count = len(self._list_values(self.terms.candidate))
+        return count > 0 and self.terms.design.df(count) >= 1
 
     def _look(self) -> None:
         self.looks.append(
@@ -257,18 +257,18 @@ class Experiment:
         design = self.terms.design
         if not self.terms.claim:
             return boundary(design)
-        none = (math.nan,) * (design.most - 1)
+        blanks = (math.nan,) * (design.most - 1)
         df = tuple(design.df(look) for look in range(1, design.most + 1))
         keep = float(special.stdtrit(df[-1], 1 - design.alpha))
-        return Boundary((*none, keep), (*none, -keep), df, 0.0)
+        return Boundary((*blanks, keep), (*blanks, -keep), df, 0.0)
 
     def _conclude(self, verdict: Outcome) -> Decision:
         """The decision of the looks that were taken."""
         terms, at = self.terms, self.looks[-1]
         end = "keep" if verdict.is_kept else str(verdict)
         gain = estimate_single_test(at, terms.alpha) if terms.claim else estimate(terms.design, self.looks, end)  # type: ignore[arg-type]
-        more = count_further_runs(terms, at) if verdict == Outcome.UNDECIDED else None
-        return self.make_decision(verdict, gain, more)
+        more_runs = count_further_runs(terms, at) if verdict == Outcome.UNDECIDED else None
+        return self.make_decision(verdict, gain, more_runs)
 
     def make_decision(
         self,
@@ -279,8 +279,8 @@ class Experiment:
         equal_seeds: tuple[int, ...] = (),
     ) -> Decision:
         """Make the decision of the runs so far; `reason`: why nothing can be judged, where no run says it."""
-        own = [run.seconds or 0.0 for run in self.runs if run.arm != BASELINE]
-        theirs = [run.seconds or 0.0 for run in self.runs if run.arm == BASELINE]
+        candidate_seconds = [run.seconds or 0.0 for run in self.runs if run.arm != BASELINE]
+        baseline_seconds = [run.seconds or 0.0 for run in self.runs if run.arm == BASELINE]
         decision = Decision(
             terms=replace(self.terms, fingerprint=next((run.fingerprint for run in self.runs), "")),
             verdict=verdict,
@@ -291,8 +291,8 @@ class Experiment:
             estimate=gain,
             p=gain.p if self.terms.claim and gain is not None else None,
             notes=tuple(list_notes(self.terms)),
-            seconds=sum(own),
-            bank_seconds=sum(theirs),
+            seconds=sum(candidate_seconds),
+            bank_seconds=sum(baseline_seconds),
             fixed_runs=None if self.terms.claim or equal_seeds else count_fixed_runs(self.terms.design),
             more=more,
             at=process_record.now(),
@@ -343,12 +343,12 @@ def decide_by_fresh_runs(decision: Decision, runs: Sequence[ArmRun]) -> Decision
         estimate=None,
         estimate_after_stopping=decision.estimate,
     )
-    if lost := [run for run in runs if not run.has_value]:
-        whose = "the baseline's" if lost[0].arm == BASELINE else "its"
+    if lost_runs := [run for run in runs if not run.has_value]:
+        whose = "the baseline's" if lost_runs[0].arm == BASELINE else "its"
         return _end(
             decision_with_runs,
-            Outcome.CANNOT_BE_JUDGED if lost[0].arm == BASELINE else Outcome.CRASHED,
-            f"seed {lost[0].seed} of {whose} fresh runs {lost[0].outcome} ({lost[0].why})",
+            Outcome.CANNOT_BE_JUDGED if lost_runs[0].arm == BASELINE else Outcome.CRASHED,
+            f"seed {lost_runs[0].seed} of {whose} fresh runs {lost_runs[0].outcome} ({lost_runs[0].why})",
         )
     if len({run.fingerprint for run in (*decision_with_runs.runs, *decision_with_runs.fresh) if run.fingerprint}) > 1:
         why = (

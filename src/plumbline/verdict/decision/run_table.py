@@ -17,7 +17,7 @@ def write_run_table(
     unit: str,
     *,
     sigma: float = math.nan,
-    others: Sequence[str] = (),
+    other_metrics: Sequence[str] = (),
 ) -> str:
     """Write runs as a Markdown table, a row a run.
 
@@ -26,16 +26,16 @@ def write_run_table(
         rows: those cells, and the run.
         metric, unit: of the values; a metric may have no unit ("").
         sigma: of a run, by which values are rounded; NaN: six digits.
-        others: metrics of the runs beside it.
+        other_metrics: of the runs beside it.
     """
     cells = []
-    for which, run in rows:
+    for labels, run in rows:
         value = run.outcome + (f" ({quote(run.why)})" if run.why else "")
         if run.has_value and run.value is not None:
             value = f"{run.value:.6g}" if math.isnan(sigma) else format_value(run.value, sigma / 10)
-        other_values = [f"{run.others[other]:.5g}" if other in run.others else "" for other in others]
+        other_values = [f"{run.others[name]:.5g}" if name in run.others else "" for name in other_metrics]
         took = "" if run.seconds is None else format_seconds(run.seconds).removesuffix(" s")
         run_id = quote(run.run_id) if run.run_id else ""
-        cells.append((*which, str(run.seed), value, *other_values, took, run_id))
+        cells.append((*labels, str(run.seed), value, *other_values, took, run_id))
     value_head = f"{quote(metric)} ({quote(unit)})" if unit else quote(metric)
-    return write_grid((*heads, "seed", value_head, *map(quote, others), "seconds", "run id"), cells)
+    return write_grid((*heads, "seed", value_head, *map(quote, other_metrics), "seconds", "run id"), cells)

@@ -60,16 +60,17 @@ def _list_logs(examined: ExaminedRecord) -> list[TrainingLog]:
 
 def _examine_runs(examined: ExaminedRecord, rules: Rules, root: Path) -> None:
     record, values = examined.record, examined.values
-    lost = [each for each in values if each.value is None]
-    if lost:
-        text = f"{format_count(len(lost), 'run')} of {len(values)} ended without a number ({_format_files(lost, root)})"
+    lost_runs = [each for each in values if each.value is None]
+    if lost_runs:
+        files = _format_files(lost_runs, root)
+        text = f"{format_count(len(lost_runs), 'run')} of {len(values)} ended without a number ({files})"
         examined.blame("diverged", text)
     if record.left_out:
         every = [*(each.value for each in record.by_seed.values()), *record.left_out.values()]
         finite = [value for value in every if math.isfinite(value)]
-        without = f", but for {len(every) - len(finite)} without a number," if len(finite) < len(every) else ""
+        tail = f", but for {len(every) - len(finite)} without a number," if len(finite) < len(every) else ""
         text = (
-            f"{len(every)} runs were made and {len(record.by_seed)} are counted; the mean of all{without} is "
+            f"{len(every)} runs were made and {len(record.by_seed)} are counted; the mean of all{tail} is "
             f"{math.fsum(finite) / len(finite):.6g}"
         )
         examined.blame(LEFT_OUT, text)
@@ -91,9 +92,9 @@ def _examine_runs(examined: ExaminedRecord, rules: Rules, root: Path) -> None:
         )
         examined.blame("duplicate", text)
     _examine_curves(examined, root)
-    small = {int(seed) for seed in seeds if len(seed) < 4}
-    holes = sorted(set(range(max(small) + 1)) - small - {0})[:8] if len(small) == len(set(seeds)) >= 3 else []
-    if holes and max(small) < 2 * len(small):
+    numbers = {int(seed) for seed in seeds if len(seed) < 4}
+    holes = sorted(set(range(max(numbers) + 1)) - numbers - {0})[:8] if len(numbers) == len(set(seeds)) >= 3 else []
+    if holes and max(numbers) < 2 * len(numbers):
         examined.notes.append(f"No run has seed {join_with_and([str(each) for each in holes])}.")
     copies = (
         f"; {format_count(examined.copies, 'copy', 'copies')} of a run in another file, counted once"
@@ -148,20 +149,20 @@ def _examine_headline(examined: ExaminedRecord, rules: Rules) -> None:
     text = f"{record.headline} printed, {computed:.{decimals}f} computed from {logs}"
     examined.headline, examined.headline_agrees = text, record.headline.fits(computed)
     if not examined.headline_agrees:
-        other = f"; it is {examined.instead}" if examined.instead else ""
-        near = abs(computed - record.headline.value) < 2 * 10.0**-record.headline.decimals and not examined.instead
-        examined.headline = f"{text}: they differ{' in the last digit' if near else ''}{other}"
+        reason = f"; it is {examined.instead}" if examined.instead else ""
+        is_near = abs(computed - record.headline.value) < 2 * 10.0**-record.headline.decimals and not examined.instead
+        examined.headline = f"{text}: they differ{' in the last digit' if is_near else ''}{reason}"
         # Where runs are lacking, their mean is not expected to be that of all.
         lacking = {"runs", "truncated", "duplicate"} & {fault.kind for fault in examined.faults}
         if rules.headline.differs == "fault" and not lacking:
-            examined.blame(LAST_DIGIT if near else "headline", examined.headline)
+            examined.blame(LAST_DIGIT if is_near else "headline", examined.headline)
 
 
 def _examine_code(examined: ExaminedRecord, logs: Sequence[TrainingLog], rules: Rules, root: Path) -> None:
     if not logs:
         examined.code = "no log, no code"
         return
-    without = [log for log in logs if not log.code]
+    bare_logs = [log for log in logs if not log.code]
     by_hash: dict[str, TrainingLog] = {}
     for log in logs:
         if log.code:
@@ -171,17 +172,17 @@ def _examine_code(examined: ExaminedRecord, logs: Sequence[TrainingLog], rules: 
         if rules.same.code_in_log:
             examined.blame("code", examined.code)
         return
-    lacking = f"; {format_count(len(without), 'log')} without code" if without else ""
-    if without and rules.same.code_in_log:
-        examined.blame("code", f"{format_count(len(without), 'log')} of {len(logs)} without code")
-    first, *others = by_hash.values()
-    if not others:
-        examined.code = f"the same in {format_count(len(logs) - len(without), 'log')}{lacking}"
+    lacking = f"; {format_count(len(bare_logs), 'log')} without code" if bare_logs else ""
+    if bare_logs and rules.same.code_in_log:
+        examined.blame("code", f"{format_count(len(bare_logs), 'log')} of {len(logs)} without code")
+    first, *other_logs = by_hash.values()
+    if not other_logs:
+        examined.code = f"the same in {format_count(len(logs) - len(bare_logs), 'log')}{lacking}"
         return
     differing: list[str] = []
-    for other in others:
+    for other_log in other_logs:
         first_lines, other_lines = (
-            Counter(line.strip() for line in log.code.split("\n")[:COMPARED]) for log in (first, other)
+            Counter(line.strip() for line in log.code.split("\n")[:COMPARED]) for log in (first, other_log)
         )
         differing += [line for line in ((first_lines - other_lines) + (other_lines - first_lines)) if line]
     lines = [line for line in dict.fromkeys(differing) if not _may_line_differ(line, rules.same.code_may_differ)]
@@ -202,10 +203,10 @@ def _may_line_differ(line: str, markers: Sequence[str]) -> bool:
 
 def _examine_settings(examined: ExaminedRecord, logs: Sequence[TrainingLog], rules: Rules, root: Path) -> None:
     """Compare the settings of the parts of logs that hold nothing else, and those that are printed elsewhere."""
-    most = max((len(log.settings) for log in logs), default=0)
-    logs_with_settings = [log for log in logs if 2 * len(log.settings) > most]
+    most_settings = max((len(log.settings) for log in logs), default=0)
+    logs_with_settings = [log for log in logs if 2 * len(log.settings) > most_settings]
     keys = dict.fromkeys(key for log in logs_with_settings for key in log.settings)
-    differing, others = list[str](), list[str]()
+    differing, other_keys = list[str](), list[str]()
     for key in keys if len(logs_with_settings) > 1 else ():
         values = Counter(log.settings.get(key, "not printed") for log in logs_with_settings)
         if len({normalize_value(value) for value in values}) < 2:
@@ -213,19 +214,19 @@ def _examine_settings(examined: ExaminedRecord, logs: Sequence[TrainingLog], rul
         if is_expected(key, [[*values]], rules.same.configuration_may_differ):
             continue
         if is_measured_or_name(key):
-            others.append(key)
+            other_keys.append(key)
         else:
             differing.append(f"{quote(key)} is {join_with_and([quote(value[:30]) for value in list(values)[:3]])}")
     runs = [each for each in examined.values if each.file is not None]
     comparison = compare_runs(runs, rules.same.configuration_may_differ, root, keys)
-    comparison.others = [*others, *comparison.others]
+    comparison.others = [*other_keys, *comparison.others]
     examined.settings = comparison
     for text in comparison.sizes:
         examined.blame("evaluation", text)
     differing += comparison.settings
     if differing:
-        differ = format_count(len(differing), "setting differs", "settings differ")
-        text = f"{differ} between the runs: {'; '.join(differing[:SHOWN])}"
+        count = format_count(len(differing), "setting differs", "settings differ")
+        text = f"{count} between the runs: {'; '.join(differing[:SHOWN])}"
         examined.blame("configuration", text)
     if not runs:
         return
@@ -233,12 +234,12 @@ def _examine_settings(examined: ExaminedRecord, logs: Sequence[TrainingLog], rul
     examined.code += f"; {format_count(comparison.same, 'printed setting')} the same {where}" if comparison.same else ""
     examined.code += "" if comparison.same or differing or comparison.sizes else f"; no setting is printed {where}"
     if comparison.aside:
-        few = join_with_and([quote(key) for key in comparison.aside[:NAMED]])
-        examined.code += f"; set aside, as not of all runs or as measured: {few}"
+        names = join_with_and([quote(key) for key in comparison.aside[:NAMED]])
+        examined.code += f"; set aside, as not of all runs or as measured: {names}"
         examined.code += f" and {len(comparison.aside) - NAMED} more" if len(comparison.aside) > NAMED else ""
     if comparison.others:
-        few = join_with_and([quote(key) for key in comparison.others[:NAMED]])
-        examined.code += f"; differ too, and are none of the hyper-parameters that are known: {few}"
+        names = join_with_and([quote(key) for key in comparison.others[:NAMED]])
+        examined.code += f"; differ too, and are none of the hyper-parameters that are known: {names}"
         examined.code += f" and {len(comparison.others) - NAMED} more" if len(comparison.others) > NAMED else ""
     if comparison.expected:
         examined.code += f"; differ as expected (seeds, times, places, machines): {comparison.expected}"
@@ -307,10 +308,10 @@ def _note_shared_runs(board: list[ExaminedRecord], folder: Path) -> None:
         logged = {(run.file, run.place): run for log in examined.record.logs for run in log.runs}
         for run in [logged[each.file, each.place] for each in examined.values if (each.file, each.place) in logged]:
             for key in list(run.values.items())[-3:]:
-                for other, other_run in ends.get(key, ())[:50]:
-                    if other is not examined and other_run.file != run.file and run.same_as(other_run):
-                        times = shared.get(other.record.name, (0, ""))[0]
-                        shared[other.record.name] = (times + 1, format_path(other_run.file, folder))
+                for other_record, other_run in ends.get(key, ())[:50]:
+                    if other_record is not examined and other_run.file != run.file and run.same_as(other_run):
+                        times = shared.get(other_record.record.name, (0, ""))[0]
+                        shared[other_record.record.name] = (times + 1, format_path(other_run.file, folder))
                         break
                 else:
                     continue

@@ -44,13 +44,13 @@ def _drop_copies(examined: ExaminedRecord, root: Path) -> list[LoggedRun]:
     first = ""
     for run in runs:
         candidates = Counter(index for key in run.values.items() for index in holders.get(key, ()))
-        same = next((distinct[index] for index, _ in candidates.most_common(20) if run.same_as(distinct[index])), None)
-        if same is not None:
+        twin = next((distinct[index] for index, _ in candidates.most_common(20) if run.same_as(distinct[index])), None)
+        if twin is not None:
             examined.copies += 1
-            if run.seed and run.seed != same.seed:
-                examined.copied_seeds.setdefault(run.seed, same)
+            if run.seed and run.seed != twin.seed:
+                examined.copied_seeds.setdefault(run.seed, twin)
             first = (
-                first or f"{quote(format_path(run.file, root))} holds the run of {quote(format_path(same.file, root))}"
+                first or f"{quote(format_path(run.file, root))} holds the run of {quote(format_path(twin.file, root))}"
             )
             continue
         for key in run.values.items():
@@ -64,8 +64,8 @@ def _drop_copies(examined: ExaminedRecord, root: Path) -> list[LoggedRun]:
 def _value_at(run: LoggedRun, step: int | None, label: str | None = None) -> Evaluation | None:
     """The evaluation that counts: at the claimed step, or, where none is claimed, the last."""
     evaluations = run.find_evaluations(step) if step is not None else run.evaluations[-1:]
-    chosen = [each for each in evaluations if label is None or each.label == label]
-    return chosen[-1] if chosen else None
+    matches = [each for each in evaluations if label is None or each.label == label]
+    return matches[-1] if matches else None
 
 
 def _choose_table_runs(distinct: Sequence[LoggedRun], examined: ExaminedRecord, rules: Rules, root: Path) -> None:
@@ -75,28 +75,28 @@ def _choose_table_runs(distinct: Sequence[LoggedRun], examined: ExaminedRecord, 
     label = _choose_label(distinct, step, examined)
     at_step = [run for run in distinct if _value_at(run, step, label) is not None]
     if step is not None:
-        short = [run for run in distinct if run not in at_step and run.last_step < step <= (run.planned or 0)]
+        short_runs = [run for run in distinct if run not in at_step and run.last_step < step <= (run.planned or 0)]
     else:
-        short = [run for run in distinct if run.planned is not None and run.last_step < run.planned]
-        at_step = [run for run in at_step if run not in short]
+        short_runs = [run for run in distinct if run.planned is not None and run.last_step < run.planned]
+        at_step = [run for run in at_step if run not in short_runs]
     selections: list[tuple[str, Sequence[LoggedRun]]] = [("all logs of its folder", at_step)]
     if linked:
         selections += _list_selections(linked[0], record, at_step)
     if n is None:
-        chosen = next((selection for selection in selections if selection[0] == SAME_LENGTH), selections[0])
+        choice = next((selection for selection in selections if selection[0] == SAME_LENGTH), selections[0])
     else:
-        chosen = next((selection for selection in selections if len(selection[1]) == n), selections[0])
-    examined.origin, runs = chosen
+        choice = next((selection for selection in selections if len(selection[1]) == n), selections[0])
+    examined.origin, runs = choice
     lengths = {run.planned for run in runs}
-    own = [run for run in short if run.planned in lengths or not runs]
-    if own and (n is None or len(runs) < n):
-        where = f"{quote(format_path(own[0].file, root))} at {own[0].last_step:,}"
-        text = f"{format_count(len(own), 'log')} end before the claimed step, {where}"
+    cut_runs = [run for run in short_runs if run.planned in lengths or not runs]
+    if cut_runs and (n is None or len(runs) < n):
+        where = f"{quote(format_path(cut_runs[0].file, root))} at {cut_runs[0].last_step:,}"
+        text = f"{format_count(len(cut_runs), 'log')} end before the claimed step, {where}"
         examined.blame("truncated", text)
     if n is not None and len(runs) != n:
         if len(runs) + examined.copies == n:
             examined.blame("duplicate", f"{n} runs are claimed, and {examined.copies} of them are copies")
-        elif not own or len(runs) + len(own) != n:
+        elif not cut_runs or len(runs) + len(cut_runs) != n:
             examined.blame("runs", f"{n} runs are claimed, and the logs hold {len(runs)} at the claimed step")
     _set_values(examined, runs, step, label)
     _try_other_metrics(record, runs, examined, rules)
@@ -111,10 +111,10 @@ def _list_selections(
 ) -> list[tuple[str, Sequence[LoggedRun]]]:
     """The further ways to say which runs are meant, from the one log that a row names."""
     code = {log.file: log.code_hash for log in record.logs}
-    planned = {run.planned for run in linked.runs}
+    lengths = {run.planned for run in linked.runs}
     return [
         ("the log that is named", [run for run in at_step if run.file == linked.file]),
-        (SAME_LENGTH, [run for run in at_step if run.planned in planned]),
+        (SAME_LENGTH, [run for run in at_step if run.planned in lengths]),
         (
             "the logs with the code of the one that is named",
             [run for run in at_step if code[run.file] == linked.code_hash],
@@ -177,25 +177,25 @@ def _choose_submission_runs(distinct: Sequence[LoggedRun], examined: ExaminedRec
         _match_printed_seeds(distinct, examined, root)
         return
     label = _most_common_label(distinct)
-    chosen = [
+    hits = [
         (run, each)
         for run in distinct
         if (each := next((last for last in reversed(run.evaluations) if label is None or last.label == label), None))
     ]
-    examined.count(chosen)
+    examined.count(hits)
     examined.origin = "all logs of its folder"
-    if len(chosen) < len(distinct):
-        examined.blame("metric", f"{len(distinct) - len(chosen)} of {len(distinct)} logs end with another metric")
-    if record.headline is None or not chosen:
+    if len(hits) < len(distinct):
+        examined.blame("metric", f"{len(distinct) - len(hits)} of {len(distinct)} logs end with another metric")
+    if record.headline is None or not hits:
         return
-    values = [each.value for _, each in chosen]
+    values = [each.value for _, each in hits]
     mean = math.fsum(values) / len(values)
     if not record.headline.fits(mean) and len(values) > 1 and any(map(record.headline.fits, values)):
-        best = (max if rules.higher else min)(values)
-        share = "the best" if record.headline.fits(best) else "one"
-        examined.instead = f"{share} of {len(chosen)} runs alone"
+        best_value = (max if rules.higher else min)(values)
+        share = "the best" if record.headline.fits(best_value) else "one"
+        examined.instead = f"{share} of {len(hits)} runs alone"
     elif not record.headline.fits(mean):
-        other = next(
+        other_label = next(
             (
                 evaluation.label
                 for run in distinct
@@ -204,7 +204,7 @@ def _choose_submission_runs(distinct: Sequence[LoggedRun], examined: ExaminedRec
             ),
             None,
         )
-        examined.instead = f"the value of {quote(other or 'another line')}" if other is not None else ""
+        examined.instead = f"the value of {quote(other_label or 'another line')}" if other_label is not None else ""
 
 
 def _most_common_label(runs: Sequence[LoggedRun]) -> str | None:
@@ -215,63 +215,63 @@ def _most_common_label(runs: Sequence[LoggedRun]) -> str | None:
 
 def _match_printed_seeds(distinct: Sequence[LoggedRun], examined: ExaminedRecord, root: Path) -> None:
     """Find the printed value of each seed in the log of that seed."""
-    matched: dict[str, Hits] = {}
-    lost: dict[str, LoggedRun | None] = {}
-    without, differing = list[str](), list[str]()
+    hits_by_seed: dict[str, Hits] = {}
+    lost_runs: dict[str, LoggedRun | None] = {}
+    missing_seeds, differing = list[str](), list[str]()
     for seed, printed in examined.record.by_seed.items():
-        own = [run for run in distinct if run.seed == seed]
-        if not own and seed in examined.copied_seeds:
-            own = [examined.copied_seeds[seed]]
-        if not math.isfinite(printed.value) and (not own or any(map(has_diverged, own))):
-            lost[seed] = next((run for run in own if run.seed == seed and has_diverged(run)), None)
+        runs = [run for run in distinct if run.seed == seed]
+        if not runs and seed in examined.copied_seeds:
+            runs = [examined.copied_seeds[seed]]
+        if not math.isfinite(printed.value) and (not runs or any(map(has_diverged, runs))):
+            lost_runs[seed] = next((run for run in runs if run.seed == seed and has_diverged(run)), None)
             continue
-        hits = _find_hits(own, printed) or _find_hits([run for run in distinct if not run.seed], printed)
-        elsewhere = [] if hits else _find_in_other_seeds(seed, examined.record, distinct)
+        hits = _find_hits(runs, printed) or _find_hits([run for run in distinct if not run.seed], printed)
+        other_hits = [] if hits else _find_in_other_seeds(seed, examined.record, distinct)
         if hits:
-            matched[seed] = hits
-        elif elsewhere:
-            where = quote(format_path(elsewhere[0][0].file, root))
+            hits_by_seed[seed] = hits
+        elif other_hits:
+            where = quote(format_path(other_hits[0][0].file, root))
             examined.blame("headline", f"the value of seed {quote(seed)} stands in a log of another seed, {where}")
-            matched[seed] = elsewhere
-        elif own:
+            hits_by_seed[seed] = other_hits
+        elif runs:
             differing.append(seed)
-            matched[seed] = [(run, run.evaluations[-1]) for run in own[:1]]
+            hits_by_seed[seed] = [(run, run.evaluations[-1]) for run in runs[:1]]
         else:
-            without.append(seed)
-    if without:
-        examined.blame("runs", f"no log of seed {join_with_and([quote(each) for each in without[:5]])}")
-    label = _choose_common_label(matched, differing, examined)
+            missing_seeds.append(seed)
+    if missing_seeds:
+        examined.blame("runs", f"no log of seed {join_with_and([quote(each) for each in missing_seeds[:5]])}")
+    label = _choose_common_label(hits_by_seed, differing, examined)
     ended = [
         seed
         for seed in differing
-        if label is not None and label not in {x.label for x in matched[seed][0][0].evaluations}
+        if label is not None and label not in {x.label for x in hits_by_seed[seed][0][0].evaluations}
     ]
     for seed in ended:
-        where = quote(format_path(matched[seed][0][0].file, root))
+        where = quote(format_path(hits_by_seed[seed][0][0].file, root))
         examined.blame("truncated", f"{where} ends before the line {quote(label or '')} that the other logs have")
         differing.remove(seed)
-        del matched[seed]
+        del hits_by_seed[seed]
     if differing:
         seeds = f"{format_count(len(differing), 'seed')}, {join_with_and([quote(each) for each in differing[:5]])},"
         text = f"the printed value of {seeds} is in no line of its log that the rules name"
         examined.blame("headline", text)
-    chosen, used = Hits(), [run for run in lost.values() if run is not None]
-    for hits in matched.values():
+    choice, used_runs = Hits(), [run for run in lost_runs.values() if run is not None]
+    for hits in hits_by_seed.values():
         run, evaluation = next((hit for hit in hits if label is None or hit[1].label == label), hits[0])
-        if any(run is each for each in used):
+        if any(run is each for each in used_runs):
             examined.blame("duplicate", f"the values of two seeds are of one run, {quote(format_path(run.file, root))}")
             continue
-        used.append(run)
-        chosen.append((run, evaluation))
-    examined.count(chosen)
+        used_runs.append(run)
+        choice.append((run, evaluation))
+    examined.count(choice)
     examined.values += tuple(
         run.evidence(run.evaluations[-1], lost=True)
         if run is not None
         else RunEvidence(value=None, seed=seed, status=CRASH, word="without a number")
-        for seed, run in lost.items()
+        for seed, run in lost_runs.items()
     )
     examined.origin = "the logs of its seeds"
-    spare = [run for run in distinct if not any(run is each for each in used)]
+    spare = [run for run in distinct if not any(run is each for each in used_runs)]
     examined.note_uncounted(spare, label)
 
 
@@ -279,7 +279,9 @@ def _find_in_other_seeds(seed: str, record: Record, distinct: Sequence[LoggedRun
     """Where the printed value of a seed stands in the log of another one, to all of its many digits."""
     printed = record.by_seed[seed]
     seeds_of_same_value = {
-        other for other, other_value in record.by_seed.items() if other != seed and other_value.value == printed.value
+        other_seed
+        for other_seed, other_value in record.by_seed.items()
+        if other_seed != seed and other_value.value == printed.value
     }
     runs = [run for run in distinct if run.seed and run.seed != seed and run.seed not in seeds_of_same_value]
     return _find_hits(runs, printed) if printed.decimals >= 6 else []
@@ -295,8 +297,12 @@ def _find_hits(runs: Sequence[LoggedRun], printed: Printed) -> Hits:
     return sorted(hits, key=lambda hit: (not hit[0].is_last(hit[1]), -len(hit[1].printed)))
 
 
-def _choose_common_label(matched: dict[str, Hits], differing: Sequence[str], examined: ExaminedRecord) -> str | None:
-    labels = [{evaluation.label for _, evaluation in hits} for seed, hits in matched.items() if seed not in differing]
+def _choose_common_label(
+    hits_by_seed: dict[str, Hits], differing: Sequence[str], examined: ExaminedRecord
+) -> str | None:
+    labels = [
+        {evaluation.label for _, evaluation in hits} for seed, hits in hits_by_seed.items() if seed not in differing
+    ]
     if not labels:
         return None
     fault = "the printed values of the seeds are of different lines of their logs"
@@ -304,5 +310,5 @@ def _choose_common_label(matched: dict[str, Hits], differing: Sequence[str], exa
     if not shared:
         return None
     # The most exact of them.
-    first = next(iter(matched.values()))
+    first = next(iter(hits_by_seed.values()))
     return next((evaluation.label for _, evaluation in first if evaluation.label in shared), min(shared))

@@ -81,10 +81,10 @@ class ExaminedRecord:
         """The values of the runs that have one."""
         return [each.value for each in self.values if each.value is not None]
 
-    def count(self, chosen: Hits) -> None:
+    def count(self, hits: Hits) -> None:
         """Count runs, each with the evaluation whose value it has; a run that diverged at any time has none."""
-        self.chosen = chosen
-        self.values = tuple(run.evidence(evaluation, lost=has_diverged(run)) for run, evaluation in chosen)
+        self.chosen = hits
+        self.values = tuple(run.evidence(evaluation, lost=has_diverged(run)) for run, evaluation in hits)
 
     def note_uncounted(self, runs: Sequence[LoggedRun], label: str | None) -> None:
         """Note runs of its folder that do not count, and with which values of the line with a label they end."""

@@ -52,9 +52,9 @@ def _add_faults(record: ExaminedRecord, line: str, text: str) -> str:
     faults = [fault for fault in record.faults if _LINE_OF.get(fault.kind, "runs") == line]
     if not faults:
         return text
-    others = [fault.words for fault in faults if fault.words != text]
+    other_texts = [fault.words for fault in faults if fault.words != text]
     word = "not shown" if all(fault.kind == NOT_SHOWN for fault in faults) else "does not hold"
-    return "; ".join([f"**{word}**: {text}" if len(others) < len(faults) or text else f"**{word}**", *others])
+    return "; ".join([f"**{word}**: {text}" if len(other_texts) < len(faults) or text else f"**{word}**", *other_texts])
 
 
 def _describe_goal(judgement: Judgement, rules: Rules) -> str:
@@ -92,11 +92,11 @@ def _describe_p(judgement: Judgement, test: BaselineComparison) -> str:
 def _describe_predecessor(judgement: Judgement, rules: Rules) -> str:
     if rules.predecessor is None:
         return "the rules compare with none"
-    step, earlier = judgement.evidence.record.step, judgement.before.record.step if judgement.before else None
-    saved = ""
-    if step is not None and earlier is not None and earlier != step:
-        saved = f" with {abs(earlier - step):,} steps {'fewer' if step < earlier else 'more'}"
-    sentences = _describe_told(judgement.comparability, without=("finished", *(("equal budget",) if saved else ())))
+    step, earlier_step = judgement.evidence.record.step, judgement.before.record.step if judgement.before else None
+    saving = ""
+    if step is not None and earlier_step is not None and earlier_step != step:
+        saving = f" with {abs(earlier_step - step):,} steps {'fewer' if step < earlier_step else 'more'}"
+    sentences = _describe_told(judgement.comparability, without=("finished", *(("equal budget",) if saving else ())))
     if judgement.before is None or judgement.predecessor is None:
         against = f"{quote(judgement.before.record.name)}: " if judgement.before is not None else ""
         return against + (judgement.why_not_predecessor or "no run to test") + sentences
@@ -106,7 +106,7 @@ def _describe_predecessor(judgement: Judgement, rules: Rules) -> str:
     additions += "" if rules.predecessor.required else "; not required"
     additions += _describe_one_more(judgement) if rules.goal is None else ""
     size = f"{'better' if test.gain >= 0 else 'worse'} by {format_value(abs(test.gain), test.sigma)}"
-    comparison = f"{size} than {quote(judgement.before.record.name)}{saved}"
+    comparison = f"{size} than {quote(judgement.before.record.name)}{saving}"
     return f"{comparison}: {_describe_p(judgement, test)}{additions}{sentences}"
 
 

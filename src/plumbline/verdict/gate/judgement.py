@@ -87,34 +87,38 @@ def judge_record(examined: ExaminedRecord, board: Sequence[ExaminedRecord], rule
 
 def judge_board(board: Sequence[ExaminedRecord], rules: Rules) -> list[Judgement]:
     """Judge every record of a board."""
-    others, before = pool_noise_of_others(board), find_predecessors(board, rules)
-    return [_judge(examined, before[place], others[place], rules) for place, examined in enumerate(board)]
+    other_noise, predecessors = pool_noise_of_others(board), find_predecessors(board, rules)
+    return [_judge(examined, predecessors[place], other_noise[place], rules) for place, examined in enumerate(board)]
 
 
-def _judge(examined: ExaminedRecord, before: ExaminedRecord | None, others: SigmaEstimate, rules: Rules) -> Judgement:
-    judgement = Judgement(evidence=examined, before=before)
+def _judge(
+    examined: ExaminedRecord, predecessor: ExaminedRecord | None, other_noise: SigmaEstimate, rules: Rules
+) -> Judgement:
+    judgement = Judgement(evidence=examined, before=predecessor)
     values = _name_values(examined.values)
-    judgement.comparability = alone = _examine(examined, None, rules)
-    own = pool_spreads([examined.finite_values]) if len(examined.finite_values) > 1 else UNKNOWN
-    _choose_sigma(judgement, own, others, rules)
+    judgement.comparability = own_answers = _examine(examined, None, rules)
+    own_noise = pool_spreads([examined.finite_values]) if len(examined.finite_values) > 1 else UNKNOWN
+    _choose_sigma(judgement, own_noise, other_noise, rules)
     _set_tries(judgement, rules)
-    if before is not None:
-        judgement.comparability = _examine(examined, before, rules)
-        judgement.changes = compare_with_earlier(examined.values, before.values, rules.same.configuration_may_differ)
+    if predecessor is not None:
+        judgement.comparability = _examine(examined, predecessor, rules)
+        judgement.changes = compare_with_earlier(
+            examined.values, predecessor.values, rules.same.configuration_may_differ
+        )
     if values:
         _judge_goal(judgement, values, rules)
         _judge_predecessor(judgement, values, rules)
-    _decide(judgement, rules, every_check.describe_refusal(alone))
+    _decide(judgement, rules, every_check.describe_refusal(own_answers))
     return judgement
 
 
-def _examine(examined: ExaminedRecord, before: ExaminedRecord | None, rules: Rules) -> Answers:
+def _examine(examined: ExaminedRecord, predecessor: ExaminedRecord | None, rules: Rules) -> Answers:
     """What the checks of comparability answer of a record, next to the one before it."""
-    records = [each for each in (examined, before) if each is not None]
+    records = [each for each in (examined, predecessor) if each is not None]
     runs = {each.record.name: {f"{number}": run for number, run in enumerate(each.values, start=1)} for each in records}
     arms = ComparedArms(
         evidence=Evidence(metric=rules.metric, runs=runs),
-        baseline=before.record.name if before is not None else "",
+        baseline=predecessor.record.name if predecessor is not None else "",
         candidate=examined.record.name,
         may_differ=rules.same.configuration_may_differ,
         higher=rules.higher,
@@ -124,29 +128,29 @@ def _examine(examined: ExaminedRecord, before: ExaminedRecord | None, rules: Rul
 
 def pool_noise_of_others(board: Sequence[ExaminedRecord]) -> list[SigmaEstimate]:
     """For each record the pooled spread of all others; in the time of two passes over the board."""
-    own = [
+    spreads = [
         pool_spreads([values]) if each.pools and len(values := each.finite_values) > 1 else UNKNOWN for each in board
     ]
-    earlier, later = [UNKNOWN], [UNKNOWN]
-    for each in own:
-        earlier.append(combine_estimates(earlier[-1], each))
-    for each in reversed(own):
-        later.append(combine_estimates(later[-1], each))
-    return [combine_estimates(earlier[place], later[len(own) - 1 - place]) for place in range(len(own))]
+    heads, tails = [UNKNOWN], [UNKNOWN]
+    for each in spreads:
+        heads.append(combine_estimates(heads[-1], each))
+    for each in reversed(spreads):
+        tails.append(combine_estimates(tails[-1], each))
+    return [combine_estimates(heads[place], tails[len(spreads) - 1 - place]) for place in range(len(spreads))]
 
 
 def find_predecessors(board: Sequence[ExaminedRecord], rules: Rules) -> list[ExaminedRecord | None]:
     """For each record the best one before it, the earlier of two; None for the first."""
-    better = 1 if rules.lower_headline else -1
-    best: ExaminedRecord | None = None
-    before: dict[int, ExaminedRecord | None] = {}
+    sign = 1 if rules.lower_headline else -1
+    best_record: ExaminedRecord | None = None
+    predecessors: dict[int, ExaminedRecord | None] = {}
     for each in sorted(board, key=lambda each: each.record.order):
-        before[each.record.order] = best
+        predecessors[each.record.order] = best_record
         if each.record.headline is None or not each.record.marked:
             continue
-        if best is None or better * _board_order(each) < better * _board_order(best):
-            best = each
-    return [before[each.record.order] for each in board]
+        if best_record is None or sign * _board_order(each) < sign * _board_order(best_record):
+            best_record = each
+    return [predecessors[each.record.order] for each in board]
 
 
 def _board_order(examined: ExaminedRecord) -> float:
@@ -161,12 +165,12 @@ def _name_values(values: Sequence[RunEvidence]) -> dict[str, float]:
     return {f"run {number}": each.value for number, each in enumerate(values, start=1) if each.value is not None}
 
 
-def _choose_sigma(judgement: Judgement, own: SigmaEstimate, rest: SigmaEstimate, rules: Rules) -> None:
-    if own.df and own.sigma and (not rest.df or not may_cross(own, rest)):
-        judgement.sigma = own
-        judgement.sigma_words = "its own runs" + (", which spread wider than the board's" if rest.df else "")
-    elif own.df and rest.df:
-        judgement.sigma, judgement.sigma_words = combine_estimates(own, rest), "pooled over the board"
+def _choose_sigma(judgement: Judgement, own_noise: SigmaEstimate, other_noise: SigmaEstimate, rules: Rules) -> None:
+    if own_noise.df and own_noise.sigma and (not other_noise.df or not may_cross(own_noise, other_noise)):
+        judgement.sigma = own_noise
+        judgement.sigma_words = "its own runs" + (", which spread wider than the board's" if other_noise.df else "")
+    elif own_noise.df and other_noise.df:
+        judgement.sigma, judgement.sigma_words = combine_estimates(own_noise, other_noise), "pooled over the board"
     elif rules.goal is not None and rules.goal.sigma is not None:
         judgement.sigma, judgement.sigma_words = (
             SigmaEstimate(rules.goal.sigma, math.inf),
@@ -221,22 +225,22 @@ def _judge_goal(judgement: Judgement, values: dict[str, float], rules: Rules) ->
 
 
 def _judge_predecessor(judgement: Judgement, values: dict[str, float], rules: Rules) -> None:
-    part, before = rules.predecessor, judgement.before
+    part, predecessor = rules.predecessor, judgement.before
     if part is None:
         return
-    if before is None:
+    if predecessor is None:
         judgement.why_not_predecessor = "it is the first of the board"
         return
-    theirs = _name_values(before.values)
+    theirs = _name_values(predecessor.values)
     if not theirs:
         judgement.why_not_predecessor = "no log of it could be read"
         return
     if refusal := every_check.describe_refusal(judgement.comparability):
         judgement.why_not_predecessor = f"not compared: {refusal}"
         return
-    step, earlier = judgement.evidence.record.step, before.record.step
-    saved = earlier - step if step is not None and earlier is not None else 0
-    shift = part.slope * saved * (1 if rules.higher else -1)
+    step, earlier_step = judgement.evidence.record.step, predecessor.record.step
+    saving = earlier_step - step if step is not None and earlier_step is not None else 0
+    shift = part.slope * saving * (1 if rules.higher else -1)
     try:
         shifted = {seed: value + shift for seed, value in values.items()}
         judgement.predecessor = judge(

@@ -37,12 +37,12 @@ def examine_stop(examined: ExaminedRecord, rules: Rules) -> None:
 
 def _examine_stop_without_plan(examined: ExaminedRecord, rules: Rules) -> None:
     """Whether the values are of the runs' ends, of one step before them, or of a step of each run's own."""
-    chosen = [(run, _find_source(run, each)) for run, each in examined.chosen]
-    steps = {each.step for _, each in chosen}
-    before = [run for run, each in chosen if each.step is not None and each.step < run.last_step]
-    early = [run for run, each in chosen if not run.is_last(each)] or (before if len(steps) > 1 else [])
-    stated_steps = {each.step for _, each in chosen if each.step}
-    places = {_find_place(run, each) for run, each in chosen}
+    hits = [(run, _find_source(run, each)) for run, each in examined.chosen]
+    steps = {each.step for _, each in hits}
+    runs_before_end = [run for run, each in hits if each.step is not None and each.step < run.last_step]
+    early = [run for run, each in hits if not run.is_last(each)] or (runs_before_end if len(steps) > 1 else [])
+    stated_steps = {each.step for _, each in hits if each.step}
+    places = {_find_place(run, each) for run, each in hits}
     if early and not stated_steps and len(places) == 1 and (place := max(places))[1]:
         number, examined.looks = place
         examined.stop = (
@@ -50,21 +50,21 @@ def _examine_stop_without_plan(examined: ExaminedRecord, rules: Rules) -> None:
             f"{examined.looks} that could have been chosen"
         )
     elif not early:
-        where = "the last line of its kind" if before else "by the runs' end"
-        ends = {each.step or run.last_step for run, each in chosen} - {0}
+        where = "the last line of its kind" if runs_before_end else "by the runs' end"
+        ends = {each.step or run.last_step for run, each in hits} - {0}
         examined.stop = f"{where}, {_format_span(ends)}" if ends else "no step is claimed"
     elif len(steps) > 1 or not stated_steps:
         where = f"steps of their own, {_format_span(stated_steps)}" if stated_steps else "no step that a line states"
         examined.stop = (
-            f"{len(early)} of {format_count(len(chosen), 'value')} stand before the end of the run, at {where}: state "
+            f"{len(early)} of {format_count(len(hits), 'value')} stand before the end of the run, at {where}: state "
             "the values of the runs' ends, or, where the rules allow it, of one step"
         )
         examined.blame(STOP, examined.stop)
     else:
         (step,) = stated_steps
-        labels = {each.label for _, each in chosen}
+        labels = {each.label for _, each in hits}
         common = set.intersection(
-            *({each.step or 0 for each in run.evaluations if each.label in labels} - {0} for run, _ in chosen)
+            *({each.step or 0 for each in run.evaluations if each.label in labels} - {0} for run, _ in hits)
         )
         # Where the step is the score, an earlier one than the claimed would have been claimed.
         examined.looks = len(common) if examined.record.step is None else _count_close_steps(sorted(common), step)
@@ -82,8 +82,8 @@ def _find_place(run: LoggedRun, evaluation: Evaluation) -> tuple[int, int]:
     """
     steps = [at for at, each in enumerate(run.evaluations) if each.step is not None]
     behind = [each for each in run.evaluations[max(steps, default=-1) + 1 :] if each.label == evaluation.label]
-    alike = [each for each in run.evaluations if each.label == evaluation.label and each.step is None]
-    return (behind.index(evaluation) + 1, len(behind)) if steps and evaluation in behind == alike else (0, 0)
+    stepless_lines = [each for each in run.evaluations if each.label == evaluation.label and each.step is None]
+    return (behind.index(evaluation) + 1, len(behind)) if steps and evaluation in behind == stepless_lines else (0, 0)
 
 
 def _find_source(run: LoggedRun, evaluation: Evaluation) -> Evaluation:
@@ -99,12 +99,12 @@ def _count_close_steps(steps: Sequence[int], claimed: int) -> int:
     """How many evaluated steps there were to choose from: those closer together than the run's usual distance, and
     those from the claimed one on.
     """
-    distances = [later - before for before, later in pairwise(steps)]
+    distances = [later_step - earlier_step for earlier_step, later_step in pairwise(steps)]
     if not distances:
         return 1
     usual = max(Counter(distances), key=lambda each: (Counter(distances)[each], each))
     first = distances.index(usual)
-    close = {later for distance, later in zip(distances[first:], steps[first + 1 :]) if distance < usual}
+    close = {later_step for distance, later_step in zip(distances[first:], steps[first + 1 :]) if distance < usual}
     return max(1, len(close | {step for step in steps if step >= claimed}))
 
 

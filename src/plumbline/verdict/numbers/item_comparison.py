@@ -112,12 +112,12 @@ def judge_items(
     gain = sum(each.gain for each in tasks) / len(tasks)
     freedom = float(sum(each.items - 1 for each in tasks))
     exact = len(tasks) == 1 and all(spread) and terms.minimum_gain == 0
-    beyond = gain - terms.minimum_gain
-    p = mcnemar(tasks[0].better, tasks[0].worse) if exact else upper_tail(beyond / error, freedom)
+    excess = gain - terms.minimum_gain
+    p = mcnemar(tasks[0].better, tasks[0].worse) if exact else upper_tail(excess / error, freedom)
     design = ComparisonDesign(error, freedom, terms.alpha / tries)
     reach, corrected = design.critical * error, min(1.0, tries * p)
-    again = ComparisonDesign(1.0, math.inf, terms.alpha / (tries + 1))
-    more = count_seeds(beyond, error, again, POWER, plan="goal") if beyond > 0 else None
+    next_design = ComparisonDesign(1.0, math.inf, terms.alpha / (tries + 1))
+    multiple = count_seeds(excess, error, next_design, POWER, plan="goal") if excess > 0 else None
     target_gain = terms.asked_gain
     outcome = Outcome.UNDECIDED
     if corrected <= terms.alpha:
@@ -137,7 +137,7 @@ def judge_items(
         p_corrected=corrected,
         low=gain - reach,
         high=gain + reach,
-        items_more=more,
+        items_more=multiple,
         outcome=outcome,
         terms=terms,
     )

@@ -115,22 +115,22 @@ def write_sentence(comparison: ItemComparison, metric: str, tried: str | None = 
     tasks = (
         f" of {len(comparison.tasks)} tasks" if len(comparison.tasks) > 1 else f" of {quote(comparison.tasks[0].task)}"
     )
-    gain, above = format_value(comparison.gain, comparison.error), format_value(comparison.high, comparison.error)
+    gain, high = format_value(comparison.gain, comparison.error), format_value(comparison.high, comparison.error)
     p_text = write_p(comparison.p, comparison.p_corrected, comparison.tries, tried)
     level = f"{format_count(items, 'item')}{tasks}, paired; one-sided {p_text}"
     subject, against = quote(comparison.name), quote(comparison.baseline)
     if comparison.outcome is Outcome.KEEP:
         low = format_value(comparison.low, comparison.error)
-        return f"{subject} improves {quote(metric)} over {against} by {gain}, between {low} and {above} ({level})."
+        return f"{subject} improves {quote(metric)} over {against} by {gain}, between {low} and {high} ({level})."
     gain_seen = f"the gain seen is {gain} ({level})"
     if comparison.outcome is Outcome.DISCARD:
-        return f"{subject}: a gain in {quote(metric)} over {against} is ruled out above {above}: {gain_seen}."
-    more = ""
+        return f"{subject}: a gain in {quote(metric)} over {against} is ruled out above {high}: {gain_seen}."
+    hint = ""
     if comparison.items_more is not None and comparison.items_more > 1:
         added = f"{(comparison.items_more - 1) * items:,} more items"
-        more = f": {added} would find a gain of that size with {format_percent(POWER)} chance"
-    ruled_out = f"in {quote(metric)} only gains above {above} are ruled out"
-    return f"{subject} is not decided against {against}{more}: {gain_seen}; {ruled_out}."
+        hint = f": {added} would find a gain of that size with {format_percent(POWER)} chance"
+    ruled_out = f"in {quote(metric)} only gains above {high} are ruled out"
+    return f"{subject} is not decided against {against}{hint}: {gain_seen}; {ruled_out}."
 
 
 def _describe_test(comparison: ItemComparison, request: NumbersRequest, metric: str) -> str:

@@ -26,19 +26,19 @@ TAILS = (
 )
 
 
-def write_sections(comparisons: Sequence[BaselineComparison], baseline: str, *, read: str) -> list[str]:
+def write_sections(comparisons: Sequence[BaselineComparison], baseline: str, *, source_text: str) -> list[str]:
     """Write the page of a table from its evidence up to its ledger.
 
     Args:
         comparisons: all methods of a chain or against one baseline.
         baseline: what they were compared with, as text.
-        read: sentences that say what was read from where.
+        source_text: sentences that say what was read from where.
     """
     if not comparisons:
-        return ["## Evidence", read]
+        return ["## Evidence", source_text]
     return [
         "## Evidence",
-        read,
+        source_text,
         *write_tests(comparisons, baseline, "--paired"),
         describe_rounding(comparisons),
         "## Power",
@@ -88,7 +88,7 @@ def describe_test(comparison: BaselineComparison) -> str:
 
 def write_evidence(comparisons: Sequence[BaselineComparison], baseline: str) -> str:
     """Write the table of the deciding test: a row a method, with its seeds, means, gain, p and verdict."""
-    better = "as good" if comparisons[0].terms.as_good_as else "better"
+    verdict = "as good" if comparisons[0].terms.as_good_as else "better"
     return write_table(
         {
             "method": lambda each: quote(each.name),
@@ -102,8 +102,8 @@ def write_evidence(comparisons: Sequence[BaselineComparison], baseline: str) -> 
             "one-sided p": lambda each: format_p(each.p),
             "two-sided p": lambda each: format_p(each.p_two_sided),
             "corrected p": lambda each: format_p(each.p_corrected),
-            f"{better} at {LOOP:g}, for a loop": lambda each: "yes" if each.p_corrected <= LOOP else "no",
-            f"{better} at {CLAIM:g}, for a claim": lambda each: "yes" if each.p_corrected <= CLAIM else "no",
+            f"{verdict} at {LOOP:g}, for a loop": lambda each: "yes" if each.p_corrected <= LOOP else "no",
+            f"{verdict} at {CLAIM:g}, for a claim": lambda each: "yes" if each.p_corrected <= CLAIM else "no",
             f"gain's {format_confidence(comparisons[0].terms)} interval, corrected": lambda each: (
                 f"{format_value(each.low, each.sigma)} to {format_value(each.high, each.sigma)}"
             ),
@@ -164,16 +164,16 @@ def describe_rounding(comparisons: Sequence[BaselineComparison]) -> str:
         if (rounded_p := compute_rounded_p(each)) is None:
             continue
         low, high = format_p(rounded_p.low), format_p(rounded_p.high)
-        hangs = f"moves p between {low} and {high}" if low != high else f"leaves p at {low}"
+        effect = f"moves p between {low} and {high}" if low != high else f"leaves p at {low}"
         if rounded_p.others:
-            hangs += f", so that the verdict may be {join_with_and([f'*{other}*' for other in rounded_p.others])} too"
+            effect += f", so that the verdict may be {join_with_and([f'*{word}*' for word in rounded_p.others])} too"
         divided = ""
         if each.terms.sigma is None:
             divided = (
                 "; if the standard deviations divide by n and not by n - 1, as `numpy.std` does unless told otherwise, "
                 f"p = {format_p(rounded_p.divided_by_n)}"
             )
-        lines.append(f"- {quote(each.name)}: rounding of the printed digits {hangs}{divided}.")
+        lines.append(f"- {quote(each.name)}: rounding of the printed digits {effect}{divided}.")
     if not lines:
         return ""
     return (

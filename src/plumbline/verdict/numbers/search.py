@@ -165,21 +165,23 @@ def judge_search(
         raise PlumblineError(f"{path} has runs of the start {start.commit!r} only; there is no change to judge")
     for change in changes:
         require_first_kept(path, groups[change.configuration])
-    lost = [step for step in steps if step.value is None and step.line > start.line]
-    lost_of_start = [step for step in lost if step.configuration == start.configuration]
+    lost_runs = [step for step in steps if step.value is None and step.line > start.line]
+    lost_of_start = [step for step in lost_runs if step.configuration == start.configuration]
     require_start(path, start, lost_of_start, terms)
     start_runs = tuple(require_value(step) for step in groups[start.configuration])
-    sigma, elsewhere, noise_source = estimate_noise(path, start, groups, terms, tries, len(steps))
+    sigma, other_df, noise_source = estimate_noise(path, start, groups, terms, tries, len(steps))
     sigma_freedom = terms.sigma_freedom if terms.sigma is not None else None
-    freedom = len(start_runs) - 1 + elsewhere if sigma_freedom is None else sigma_freedom
+    freedom = len(start_runs) - 1 + other_df if sigma_freedom is None else sigma_freedom
     null = simulate_null_searches(
         len(changes),
         len(start_runs),
-        elsewhere,
+        other_df,
         sigma_freedom=sigma_freedom,
         threshold=round(terms.minimum_gain / sigma, 3),
     )
-    kept_changes, against = _judge_kept_changes(changes, start, start_runs, groups, lost, sigma, null, terms, tries)
+    kept_changes, against = _judge_kept_changes(
+        changes, start, start_runs, groups, lost_runs, sigma, null, terms, tries
+    )
     total = kept_changes[-1].gain if kept_changes else terms.sign * (start_runs[0] - float(np.mean(start_runs)))
     p, p_face = null.p_total(total / sigma), null.p_face(total / sigma)
     corrected = min(1.0, tries * p)
@@ -234,21 +236,21 @@ def _judge_kept_changes(
     start: SearchLogEntry,
     start_runs: tuple[float, ...],
     groups: Groups,
-    lost: Sequence[SearchLogEntry],
+    lost_runs: Sequence[SearchLogEntry],
     sigma: float,
     null: NullSearches,
     terms: ComparisonTerms,
     tries: int,
 ) -> tuple[tuple[KeptChange, ...], tuple[SearchLogEntry, ...]]:
-    level, best = float(np.mean(start_runs)), require_value(start)
+    level, best_value = float(np.mean(start_runs)), require_value(start)
     measurable = len(start_runs) > 1 or terms.sigma is not None
     rerun = [step for step in changes if step.status == KEEP and len(groups[step.configuration]) > 1]
     kept_changes, against = [], []
     lost_by_configuration: dict[tuple[str, str], list[SearchLogEntry]] = {}
-    for step in lost:
+    for step in lost_runs:
         lost_by_configuration.setdefault(step.configuration, []).append(step)
     for number, step in enumerate(changes, start=1):
-        jump = terms.sign * (require_value(step) - best)
+        jump = terms.sign * (require_value(step) - best_value)
         if (step.status == KEEP) != (jump > terms.minimum_gain):
             against.append(step)
         if step.status != KEEP:
@@ -256,9 +258,9 @@ def _judge_kept_changes(
         gain, fresh = terms.sign * (require_value(step) - level), groups[step.configuration][1:]
         judgement = None
         if fresh and measurable:
-            again = {f"line {run.line:06d}": require_value(run) for run in fresh}
+            rerun_values = {f"line {run.line:06d}": require_value(run) for run in fresh}
             floor = {f"start {index}": value for index, value in enumerate(start_runs)}
-            judgement = judge(step.commit, again, floor, terms, tries=tries * len(rerun))
+            judgement = judge(step.commit, rerun_values, floor, terms, tries=tries * len(rerun))
         kept_changes.append(
             KeptChange(
                 step=step,
@@ -273,5 +275,5 @@ def _judge_kept_changes(
                 lost=tuple(each for each in lost_by_configuration.get(step.configuration, ()) if each.line > step.line),
             )
         )
-        best = require_value(step)
+        best_value = require_value(step)
     return tuple(kept_changes), tuple(against)

@@ -28,23 +28,25 @@ def group_by_configuration(runs: Sequence[SearchLogEntry]) -> Groups:
     return groups
 
 
-def require_start(path: Path, start: SearchLogEntry, lost: Sequence[SearchLogEntry], terms: ComparisonTerms) -> None:
+def require_start(
+    path: Path, start: SearchLogEntry, lost_runs: Sequence[SearchLogEntry], terms: ComparisonTerms
+) -> None:
     """Refuse a log whose start diverged or crashed more often than was allowed beforehand."""
-    if len(lost) > terms.allow_diverged:
+    if len(lost_runs) > terms.allow_diverged:
         raise CannotBeJudgedError(
-            f"{path}, line {lost[0].line}: a run of the start {start.commit!r} diverged or crashed ({len(lost)} in "
-            f"all): what it would have given is not known. If that was expected, --allow-diverged {len(lost)} says how "
-            "many may"
+            f"{path}, line {lost_runs[0].line}: a run of the start {start.commit!r} diverged or crashed "
+            f"({len(lost_runs)} in all): what it would have given is not known. If that was expected, --allow-diverged "
+            f"{len(lost_runs)} says how many may"
         )
 
 
 def require_first_kept(path: Path, runs: Sequence[SearchLogEntry]) -> None:
     """Refuse a change that was run again until it was kept: each run was a try, and the kept one no fair repeat."""
     first = runs[0]
-    later = next((step for step in runs if step.status == KEEP), first)
-    if first.status != KEEP and later is not first:
+    kept_run = next((step for step in runs if step.status == KEEP), first)
+    if first.status != KEEP and kept_run is not first:
         raise PlumblineError(
-            f"{path}, line {later.line}: {later.commit!r} is kept at another run than its first, which line "
+            f"{path}, line {kept_run.line}: {kept_run.commit!r} is kept at another run than its first, which line "
             f"{first.line} does not keep: running a change again until it is kept counts as that many tries. Give "
             "each of these runs its own description, so that each counts as a try"
         )
@@ -69,8 +71,8 @@ def estimate_noise(
     sigma = scale * math.sqrt(squares / max(1, freedom))
     if sigma <= 1e-12 * scale:
         why = "no configuration was run twice" if not freedom else "all repeats are equal, like copies of one run"
-        same = [key for key in groups if key[0] == start.commit and key != start.configuration]
-        hint = f" ({start.commit!r} has other descriptions too, which are other configurations)" if same else ""
+        namesakes = [key for key in groups if key[0] == start.commit and key != start.configuration]
+        hint = f" ({start.commit!r} has other descriptions too, which are other configurations)" if namesakes else ""
         raise CannotBeJudgedError(
             f"{path} ({format_count(logged, 'run')}): there is no noise floor: {why}{hint}. Run the start "
             f"{start.commit!r} at least twice more with other seeds and add the rows under the same commit and "
@@ -78,10 +80,10 @@ def estimate_noise(
             f"{_describe_break_even(start, groups, terms, tries)}"
         )
     runs = len(groups[start.configuration])
-    others = freedom - (runs - 1)
+    other_df = freedom - (runs - 1)
     sources = [f"{runs} runs of the start"] if runs > 1 else []
-    sources += [f"repeats of later configurations ({others} degrees of freedom)"] if others else []
-    return sigma, others, "from " + " and ".join(sources)
+    sources += [f"repeats of later configurations ({other_df} degrees of freedom)"] if other_df else []
+    return sigma, other_df, "from " + " and ".join(sources)
 
 
 def _describe_break_even(start: SearchLogEntry, groups: Groups, terms: ComparisonTerms, tries: int) -> str:

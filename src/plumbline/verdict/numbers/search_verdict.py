@@ -108,7 +108,7 @@ def _write(request: NumbersRequest, log: Evidence, answers: Answers, ledger: Led
     start = next(step for step in steps if step.value is not None).commit
     judgement = judge_search(request.path, steps, request.terms, tries=ledger.count_tries(start, metric))
     families = [(start, metric)]
-    read = (
+    source_text = (
         f"The log of a search was read from {quote(request.path.name)} (its columns {quote(request.columns.commit)} "
         f"and {quote((log.statuses or ('',))[0])} say so): {format_count(len(steps), 'run')}, metric {quote(metric)}."
     )
@@ -119,7 +119,7 @@ def _write(request: NumbersRequest, log: Evidence, answers: Answers, ledger: Led
         request,
         ledger,
         families,
-        write_sections(judgement, metric, read=" ".join([read, *notes]), tried=tried),
+        write_sections(judgement, metric, source_text=" ".join([source_text, *notes]), tried=tried),
         answers={judgement.kept[-1].step.commit: answers} if answers else {},
         notes=log.told,
         limits=list_limits(judgement),
@@ -163,29 +163,29 @@ def write_search_sentence(judgement: SearchJudgement, metric: str, tries_text: s
     sigma, total = judgement.sigma, format_value(judgement.total, judgement.sigma)
     # Of no gain, or less than none, no share can be said.
     share = f", {format_percent(judgement.selection / judgement.total)} of it," if judgement.total > 0 else ""
-    alone = (
+    luck = (
         f"over {format_count(judgement.steps, 'change')} that do nothing, selection alone gives "
         f"{format_value(judgement.selection, sigma)}{share} on average at sigma = {sigma:.2g}, and as much as was seen "
         f"in {format_percent(judgement.p)} of searches"
     )
     level = f"one-sided {write_p(judgement.p, judgement.p_corrected, judgement.tries, tries_text)}"
     if judgement.outcome is Outcome.KEEP:
-        return f"The search improves {quote(metric)} beyond selection ({level}): its total gain is {total}; {alone}."
+        return f"The search improves {quote(metric)} beyond selection ({level}): its total gain is {total}; {luck}."
     if judgement.outcome is Outcome.DISCARD:
-        above = f"ruled out above {format_value(judgement.high, sigma)}" if judgement.high > 0 else "ruled out"
-        return f"The search: a gain in {quote(metric)} is {above}: {total} was seen ({level}); {alone}."
-    terms, more = judgement.terms, ""
+        ruling = f"ruled out above {format_value(judgement.high, sigma)}" if judgement.high > 0 else "ruled out"
+        return f"The search: a gain in {quote(metric)} is {ruling}: {total} was seen ({level}); {luck}."
+    terms, hint = judgement.terms, ""
     if judgement.runs_for_target_gain and judgement.kept:
         gain = f"{TARGET_GAIN_SIGMAS:g} sigma" if terms.asked_gain is None else f"{terms.asked_gain:g}"
-        more = (
+        hint = (
             f": {format_count(judgement.runs_for_target_gain, 'more run')} of {name_last_kept(judgement)} and as "
             "many of "
             f"{quote(start)} in all would find a gain of {gain} with {format_percent(POWER)} chance"
         )
         if terms.asked_gain is not None:
-            more += f" at sigma = {sigma:.2g}"
+            hint += f" at sigma = {sigma:.2g}"
     return (
-        f"The search's gain of {total} in {quote(metric)} is not decided{more} ({level}): {alone}; if sigma were "
+        f"The search's gain of {total} in {quote(metric)} is not decided{hint} ({level}): {luck}; if sigma were "
         f"known to be that, {format_percent(judgement.p_face)}."
     )
 
@@ -193,22 +193,22 @@ def write_search_sentence(judgement: SearchJudgement, metric: str, tries_text: s
 def name_last_kept(judgement: SearchJudgement) -> str:
     """Name the last kept change: its commit, and its description where the start has the same commit."""
     step = judgement.kept[-1].step
-    same = step.commit == judgement.start.commit
-    return quote(f"{step.commit} {step.description}" if same else step.commit)
+    is_start_commit = step.commit == judgement.start.commit
+    return quote(f"{step.commit} {step.description}" if is_start_commit else step.commit)
 
 
-def write_sections(judgement: SearchJudgement, metric: str, *, read: str, tried: str | None = None) -> list[str]:
+def write_sections(judgement: SearchJudgement, metric: str, *, source_text: str, tried: str | None = None) -> list[str]:
     """Write the page of a search up to its ledger.
 
     Args:
-        read: what was read from where.
+        source_text: what was read from where.
         tried: the tries against its start, and where they stand.
     """
     return [
         "# Verdict on a search",
         write_search_sentence(judgement, metric, tried),
         "## Evidence",
-        f"{read} {describe_direction(judgement.terms)}; gains count upwards, from the mean of the start.",
+        f"{source_text} {describe_direction(judgement.terms)}; gains count upwards, from the mean of the start.",
         _write_evidence(judgement),
         _describe_assumptions(judgement),
         "## Kept changes",
@@ -291,8 +291,8 @@ def _write_kept_changes(judgement: SearchJudgement) -> str:
         "jump beyond": lambda each: "yes" if each.p_jump <= level else "no",
         "runs after it was kept": lambda each: _describe_rerun(each, sigma),
     }
-    again = sum(each.rerun is not None for each in judgement.kept)
-    of_several = f" The {again} that were run again are tries side by side." if again > 1 else ""
+    reruns = sum(each.rerun is not None for each in judgement.kept)
+    of_several = f" The {reruns} that were run again are tries side by side." if reruns > 1 else ""
     return (
         write_table(columns, judgement.kept)
         + f"\n\nBoth p-values are against the whole search, the largest gain and the largest jump of all "
@@ -303,12 +303,12 @@ def _write_kept_changes(judgement: SearchJudgement) -> str:
 
 
 def _describe_rerun(each: KeptChange, sigma: float) -> str:
-    lost = f"{len(each.lost)} crashed or diverged" if each.lost else ""
+    lost_text = f"{len(each.lost)} crashed or diverged" if each.lost else ""
     if each.rerun is None:
-        return lost or "none"
-    again = each.rerun
-    result = f"gain {format_value(again.gain, sigma)}, p = {format_p(again.p_corrected)}, {again.outcome}"
-    return f"{lost and lost + '; '}{again.n}: {result}"
+        return lost_text or "none"
+    rerun = each.rerun
+    result = f"gain {format_value(rerun.gain, sigma)}, p = {format_p(rerun.p_corrected)}, {rerun.outcome}"
+    return f"{lost_text and lost_text + '; '}{rerun.n}: {result}"
 
 
 def _advise_repeats(judgement: SearchJudgement) -> str:
@@ -363,10 +363,10 @@ def list_limits(judgement: SearchJudgement) -> list[str]:
         )
     if judgement.against_rule:
         lines = join_with_and([str(step.line) for step in judgement.against_rule[:20]])
-        rest = f" and {len(judgement.against_rule) - 20} more" if len(judgement.against_rule) > 20 else ""
+        tail = f" and {len(judgement.against_rule) - 20} more" if len(judgement.against_rule) > 20 else ""
         sentences.append(
             f"{format_count(len(judgement.against_rule), 'run was', 'runs were')} kept without an improvement, or "
-            f"discarded in spite of one (lines {lines}{rest}): such a search gains less than what is simulated, so "
+            f"discarded in spite of one (lines {lines}{tail}): such a search gains less than what is simulated, so "
             "that this page "
             'errs on the side of "not decided".'
         )

@@ -37,7 +37,7 @@ def write_sentence(
         f"{_format_both_p(comparison, tries_text.get(baseline))}{_describe_rounding(comparison)}"
     )
     required = f"; required is more than {terms.minimum_gain:g}" if terms.minimum_gain > 0 else ""
-    above = format_value(comparison.high, sigma)
+    high = format_value(comparison.high, sigma)
     if comparison.outcome is Outcome.KEEP:
         claim = ""
         if terms.claimed_gain is not None and comparison.high < terms.claimed_gain:
@@ -53,16 +53,16 @@ def write_sentence(
                 f"{subject} is worse in {quote(metric)} by {format_value(-comparison.high, sigma)} or "
                 f"more{claim}: {gain_seen}."
             )
-        return f"{subject}: a gain in {quote(metric)} is ruled out above {above}{claim}: {gain_seen}."
-    more = describe_runs_needed(comparison, baseline)
-    return f"{subject} is not decided{more}. Of {quote(metric)}, {gain_seen}; only gains above {above} are ruled out."
+        return f"{subject}: a gain in {quote(metric)} is ruled out above {high}{claim}: {gain_seen}."
+    hint = describe_runs_needed(comparison, baseline)
+    return f"{subject} is not decided{hint}. Of {quote(metric)}, {gain_seen}; only gains above {high} are ruled out."
 
 
 def _write_as_good(comparison: BaselineComparison, baseline: str, metric: str, gain_seen: str) -> str:
     terms, subject = comparison.terms, quote(comparison.name)
     in_sigmas = f" ({terms.as_good_as})" if terms.margin_sigmas is not None else ""
-    other = quote(baseline) if comparison.n_baseline else f"the value {comparison.mean_baseline:g}"
-    within = f"{other} in {quote(metric)} by a margin of {-terms.minimum_gain:.3g}{in_sigmas}"
+    baseline_text = quote(baseline) if comparison.n_baseline else f"the value {comparison.mean_baseline:g}"
+    within = f"{baseline_text} in {quote(metric)} by a margin of {-terms.minimum_gain:.3g}{in_sigmas}"
     if comparison.has_equal_values:
         equal = f"its {comparison.n} values are equal to all digits"
         return f"{subject} is as good as {within}: {equal} to those of the same seeds."
@@ -70,8 +70,8 @@ def _write_as_good(comparison: BaselineComparison, baseline: str, metric: str, g
         return f"{subject} is as good as {within}: {gain_seen}."
     if comparison.outcome is Outcome.DISCARD:
         return f"{subject} is worse than {within} or more: {gain_seen}."
-    more = describe_runs_needed(comparison, baseline)
-    return f"{subject} is not decided: whether it is as good as {within}{more}. Of it, {gain_seen}."
+    hint = describe_runs_needed(comparison, baseline)
+    return f"{subject} is not decided: whether it is as good as {within}{hint}. Of it, {gain_seen}."
 
 
 def format_confidence(terms: ComparisonTerms) -> str:
@@ -137,58 +137,58 @@ def write_p(p: float, corrected: float, tries: int, tries_text: str | None = Non
 
 def describe_runs_needed(comparison: BaselineComparison, baseline: str) -> str:
     """State how many more runs would find what is in question; nothing where they would be more than a million."""
-    more = comparison.runs_needed
-    if more is None:
+    runs = comparison.runs_needed
+    if runs is None:
         return ""
-    added = format_count(more.method, "more run") if more.method else ""
+    added = format_count(runs.method, "more run") if runs.method else ""
     if comparison.plan == "pairs":
-        added = format_count(more.method, "more pair")
-    elif more.baseline:
-        of_baseline = f"{more.baseline:,} of {quote(baseline)}"
+        added = format_count(runs.method, "more pair")
+    elif runs.baseline:
+        of_baseline = f"{runs.baseline:,} of {quote(baseline)}"
         added = (
             f"{added} and {of_baseline}"
             if added
-            else format_count(more.baseline, "more run") + f" of {quote(baseline)}"
+            else format_count(runs.baseline, "more run") + f" of {quote(baseline)}"
         )
     finds = "show" if comparison.terms.as_good_as else "find"
-    return f": {added} would {finds} {_describe_gain(more, comparison)} with {format_percent(POWER)} chance"
+    return f": {added} would {finds} {_describe_gain(runs, comparison)} with {format_percent(POWER)} chance"
 
 
-def _describe_gain(more: RunsNeeded, comparison: BaselineComparison) -> str:
+def _describe_gain(runs: RunsNeeded, comparison: BaselineComparison) -> str:
     """A gain named in sigma is found with just that chance; one in the metric's units as sigma is."""
     if comparison.terms.as_good_as:
         return "that a method that does nothing is as good"
-    beyond = " beyond the required gain" if comparison.terms.minimum_gain else ""
-    if more.in_sigma:
-        return f"a gain of {TARGET_GAIN_SIGMAS:g} standard deviations{beyond}"
+    minimum = " beyond the required gain" if comparison.terms.minimum_gain else ""
+    if runs.in_sigma:
+        return f"a gain of {TARGET_GAIN_SIGMAS:g} standard deviations{minimum}"
     span = (
         ""
-        if more.low == more.high
-        else f" ({_format_number(more.low)} to {_format_number(more.high)} of each, as sigma is uncertain)"
+        if runs.low == runs.high
+        else f" ({_format_number(runs.low)} to {_format_number(runs.high)} of each, as sigma is uncertain)"
     )
-    return f"a gain of {format_value(more.gain, comparison.sigma)}{span}"
+    return f"a gain of {format_value(runs.gain, comparison.sigma)}{span}"
 
 
 def _format_number(number: int | None) -> str:
     return "over a million" if number is None else f"{number:,}"
 
 
-def write_lost_sentence(method: str, lost: Mapping[str, str], runs: int, baseline: str, lost_baseline: int) -> str:
+def write_lost_sentence(method: str, seeds: Mapping[str, str], runs: int, baseline: str, lost_baseline: int) -> str:
     """Write the verdict on a method that lost more runs than the baseline did.
 
     Args:
         method: its name.
-        lost: its seeds that diverged or crashed, with the word for it.
+        seeds: those that diverged or crashed, with the word for it.
         runs: how many runs it had.
         baseline: the baseline's name.
         lost_baseline: how many the baseline lost.
     """
-    seed_phrases = [f"{describe_seed(seed)}: {word}" for seed, word in sorted(lost.items())]
+    seed_phrases = [f"{describe_seed(seed)}: {word}" for seed, word in sorted(seeds.items())]
     phrases = ", ".join(seed_phrases[:8]) + (f" and {len(seed_phrases) - 8} more" if len(seed_phrases) > 8 else "")
     than = f"{lost_baseline} of {quote(baseline)}" if lost_baseline else f"none of {quote(baseline)}"
     return (
-        f"{quote(method)} crashed or diverged: {len(lost)} of its {format_count(runs, 'run')} "
-        f"{'has' if len(lost) == 1 else 'have'} no value ({phrases}), and {than}. The others are not judged: to have "
+        f"{quote(method)} crashed or diverged: {len(seeds)} of its {format_count(runs, 'run')} "
+        f"{'has' if len(seeds) == 1 else 'have'} no value ({phrases}), and {than}. The others are not judged: to have "
         "finished selects them."
     )
 
@@ -197,7 +197,7 @@ def write_headline(
     comparisons: Mapping[str, BaselineComparison],
     baseline: str,
     metric: str,
-    lost: Sequence[str] = (),
+    sentences: Sequence[str] = (),
     *,
     against: Mapping[str, str] | None = None,
     tries_text: TriesIn = MappingProxyType({}),
@@ -208,16 +208,19 @@ def write_headline(
         comparisons: the methods that were judged.
         baseline: what they were compared with.
         metric: its name.
-        lost: a sentence for each method that crashed or diverged, or cannot be judged.
+        sentences: one for each method that crashed or diverged, or cannot be judged.
         against: what each was compared with, where that is not one baseline.
         tries_text: as of `write_sentence`.
     """
     if not comparisons:
-        return " ".join(lost)
+        return " ".join(sentences)
     if len(comparisons) == 1:
         (first,) = comparisons.values()
         return " ".join(
-            [write_sentence(first, (against or {}).get(first.name, baseline), metric, tries_text=tries_text), *lost]
+            [
+                write_sentence(first, (against or {}).get(first.name, baseline), metric, tries_text=tries_text),
+                *sentences,
+            ]
         )
     parts = []
     first = next(iter(comparisons.values()))
@@ -229,14 +232,14 @@ def write_headline(
     ):
         names = [_shorten(each) for each in comparisons.values() if each.outcome is outcome]
         if names:
-            more = f"; {len(names) - NAMED} more" if len(names) > NAMED else ""
-            parts.append(f"{len(names)} {singular if len(names) == 1 else plural} ({'; '.join(names[:NAMED])}{more})")
+            tail = f"; {len(names) - NAMED} more" if len(names) > NAMED else ""
+            parts.append(f"{len(names)} {singular if len(names) == 1 else plural} ({'; '.join(names[:NAMED])}{tail})")
     tries = tries_text.get((against or {}).get(first.name, baseline)) or format_count(first.tries, "try", "tries")
     level = (
         f"at one-sided {first.terms.alpha:g}, corrected for {tries}{_describe_rounding_of_all(comparisons.values())}"
     )
     begin = f"Of {len(comparisons)} methods against {quote(baseline)} in {quote(metric)}"
-    return " ".join([f"{begin}, {join_with_and(parts)}, {level}.", *lost])
+    return " ".join([f"{begin}, {join_with_and(parts)}, {level}.", *sentences])
 
 
 def _describe_rounding_of_all(comparisons: Iterable[BaselineComparison]) -> str:
@@ -260,8 +263,8 @@ def _shorten(each: BaselineComparison) -> str:
         if each.high < 0:
             return f"{quote(each.name)}, worse by {format_value(-each.high, each.sigma)} or more"
         return f"{quote(each.name)} above {format_value(each.high, each.sigma)}"
-    more = each.runs_needed
-    return quote(each.name) + (f", {more.method + more.baseline:,} more runs" if more else "")
+    runs = each.runs_needed
+    return quote(each.name) + (f", {runs.method + runs.baseline:,} more runs" if runs else "")
 
 
 def describe_direction(terms: ComparisonTerms) -> str:

@@ -112,7 +112,7 @@ def _choose_outcome(comparison: BaselineComparison, gain: float, sigma: float) -
 
 
 def _compute_p(comparison: BaselineComparison, gain: float, sigma: float) -> float:
-    beyond = gain - comparison.terms.minimum_gain
+    excess = gain - comparison.terms.minimum_gain
     if not sigma > 0:
-        return 0.5 if beyond == 0 else float(beyond < 0)
-    return upper_tail(beyond / (sigma * comparison.design.error), comparison.freedom)
+        return 0.5 if excess == 0 else float(excess < 0)
+    return upper_tail(excess / (sigma * comparison.design.error), comparison.freedom)

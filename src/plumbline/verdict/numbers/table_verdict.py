@@ -46,22 +46,22 @@ class ComparedPair:
     goal: float | None = None
 
 
-def draft(request: NumbersRequest, table: Evidence, read: str) -> tuple[Sequence[LedgerEntry], Draft]:
+def draft(request: NumbersRequest, table: Evidence, source_text: str) -> tuple[Sequence[LedgerEntry], Draft]:
     """Make the ledger entries of a table, and the function that then writes its verdict.
 
-    `read`: the beginning of the sentence about what was read.
+    `source_text`: the beginning of the sentence about what was read.
 
     Raises:
         CannotBeJudgedError: of no method: there is no noise floor, or the baseline diverged.
         PlumblineError: the baseline is none of the methods, or there is nothing to compare with it.
     """
     pairs, terms = list_pairs(request, table), request.terms
-    lost, reasons, answers = set[str](), dict[str, str](), dict[str, Answers]()
+    lost_methods, reasons, answers = set[str](), dict[str, str](), dict[str, Answers]()
     for pair in pairs:
         answers[pair.method] = _examine(request, table, pair)
         try:
             if _is_lost(table, pair, terms):
-                lost.add(pair.method)
+                lost_methods.add(pair.method)
             elif refusal := every_check.describe_refusal(answers[pair.method]):
                 raise CannotBeJudgedError(refusal)
             else:
@@ -74,7 +74,7 @@ def draft(request: NumbersRequest, table: Evidence, read: str) -> tuple[Sequence
     entries = make_entries(
         table, [pair for pair in pairs if pair.method not in reasons], terms, planned_tries=request.planned_tries
     )
-    return entries, lambda ledger: _write(request, table, read, pairs, lost, reasons, answers, ledger)
+    return entries, lambda ledger: _write(request, table, source_text, pairs, lost_methods, reasons, answers, ledger)
 
 
 def _examine(request: NumbersRequest, table: Evidence, pair: ComparedPair) -> Answers:
@@ -117,12 +117,15 @@ def list_pairs(request: NumbersRequest, table: Evidence) -> list[ComparedPair]:
             raise PlumblineError(
                 f"a chain needs two methods or more; {request.path} has {methods}{_describe_missing(table)}"
             )
-        return [ComparedPair(method, before) for before, method in zip(table.methods, table.methods[1:], strict=False)]
+        return [
+            ComparedPair(method, predecessor)
+            for predecessor, method in zip(table.methods, table.methods[1:], strict=False)
+        ]
     assert request.baseline is not None
     if request.baseline not in methods:
-        near = nearest(request.baseline, methods)
+        hint = nearest(request.baseline, methods)
         raise PlumblineError(
-            f"--baseline {request.baseline!r} is none of the methods {methods}{near}{_describe_missing(table)}"
+            f"--baseline {request.baseline!r} is none of the methods {methods}{hint}{_describe_missing(table)}"
         )
     if len(methods) < 2:
         raise PlumblineError(
@@ -186,8 +189,8 @@ def _is_lost(table: Evidence, pair: ComparedPair, terms: ComparisonTerms) -> boo
             f"they would have given is not known. If that was expected beforehand, --allow-diverged {len(theirs)} says "
             "how many may, and a method may then lose as many"
         )
-    lost = len(ours) > len(theirs)
-    for side in (pair.baseline, *([] if lost else [pair.method])):
+    has_lost_more = len(ours) > len(theirs)
+    for side in (pair.baseline, *([] if has_lost_more else [pair.method])):
         if runs := table.unfinished.get(side):
             seeds = ", ".join(f"{describe_seed(seed)} ({word})" for seed, word in sorted(runs.items()))
             raise CannotBeJudgedError(
@@ -197,7 +200,7 @@ def _is_lost(table: Evidence, pair: ComparedPair, terms: ComparisonTerms) -> boo
             )
     if pair.goal is None and pair.baseline not in table.values:
         raise CannotBeJudgedError(f"no run of the baseline {pair.baseline!r} has a value of {table.metric!r}")
-    return lost or pair.method not in table.values
+    return has_lost_more or pair.method not in table.values
 
 
 def _judge(table: Evidence, pair: ComparedPair, terms: ComparisonTerms, tries: int) -> BaselineComparison:
@@ -244,9 +247,9 @@ def _describe_implausible(comparison: BaselineComparison, against: str) -> str |
 def _write(
     request: NumbersRequest,
     table: Evidence,
-    read: str,
+    source_text: str,
     pairs: Sequence[ComparedPair],
-    lost: set[str],
+    lost_methods: set[str],
     reasons: dict[str, str],
     answers: dict[str, Answers],
     ledger: Ledger,
@@ -258,14 +261,14 @@ def _write(
     comparisons = {
         pair.method: _judge(table, pair, request.terms, tries[pair.baseline])
         for pair in pairs
-        if pair.method not in lost and pair.method not in reasons
+        if pair.method not in lost_methods and pair.method not in reasons
     }
     runs = {method: printed.n for method, printed in table.summaries.items()}
     runs |= {method: len(of_method) for method, of_method in table.runs.items()}
     sentences_of_others = [
         write_lost_sentence(name, table.lost[name], runs[name], against[name], len(table.lost.get(against[name], {})))
         for name in against
-        if name in lost
+        if name in lost_methods
     ]
     sentences_of_others += [f"{quote(name)} cannot be judged: {why}" for name, why in reasons.items()]
     flagged = {
@@ -276,14 +279,14 @@ def _write(
     sentences_of_others += flagged.values()
     baseline = PREDECESSOR if request.chain else pairs[0].baseline
     tried = {name: ledgers.describe_tries(ledger, name, metric) for name, _ in families}
-    dropped = sum(len(table.lost.get(method, {})) for method in table.methods if method not in lost)
+    dropped = sum(len(table.lost.get(method, {})) for method in table.methods if method not in lost_methods)
     left_out = (
         f" {format_count(dropped, 'run')} that diverged or crashed left out, as --allow-diverged allows."
         if dropped
         else ""
     )
-    about = (
-        f"{read} from {quote(request.path.name)}: {format_count(len(runs), 'method')}, "
+    summary = (
+        f"{source_text} from {quote(request.path.name)}: {format_count(len(runs), 'method')}, "
         f"{format_count(sum(runs.values()), 'run')}, metric {quote(metric)}.{left_out}"
     )
     first = write_headline(comparisons, baseline, metric, sentences_of_others, against=against, tries_text=tried)
@@ -294,7 +297,7 @@ def _write(
     outcomes = {method: each.outcome for method, each in comparisons.items()}
     if not request.accept_implausible:
         outcomes |= dict.fromkeys(flagged, Outcome.IMPLAUSIBLE)
-    outcomes |= dict.fromkeys(lost, Outcome.CRASHED) | dict.fromkeys(reasons, Outcome.CANNOT_BE_JUDGED)
+    outcomes |= dict.fromkeys(lost_methods, Outcome.CRASHED) | dict.fromkeys(reasons, Outcome.CANNOT_BE_JUDGED)
     numbers = {
         "shape": "table",
         "metric": metric,
@@ -315,7 +318,7 @@ def _write(
             "# Verdict",
             first,
             write_list(sentences) if len(every) > 1 else "",
-            *write_sections(every, baseline, read=" ".join([about, *table.notes])),
+            *write_sections(every, baseline, source_text=" ".join([summary, *table.notes])),
         ],
         answers=answers,
         notes=table.told,

@@ -72,7 +72,7 @@ def write_texts(
         outcomes, picture: as of `VerdictTexts`.
         arms: how many there are, of which the picture may have some alone.
     """
-    again = write_repeat("The same numbers again are not a new try.", request.repeat, request.page)
+    repeat_text = write_repeat("The same numbers again are not a new try.", request.repeat, request.page)
     last = "The second command checks this page against the ledger: whether lines were removed or added since."
     stands_on = every_check.write_answers_of_methods(answers)
     if picture is not None:
@@ -80,7 +80,7 @@ def write_texts(
         stands_on = join_sections([stands_on, describe_order(picture, arms), image]).strip()
     ends = ["## What it stands on", stands_on] if stands_on else []
     ends += ["## Ledger", _describe_tries(ledger, families), ledgers.write_statement(ledger, request.page.parent)]
-    ends += ["## Limits", write_list(limits), "## How to repeat", again, last]
+    ends += ["## Limits", write_list(limits), "## How to repeat", repeat_text, last]
     shared = {
         "terms": to_json_value(request.terms),
         "sided": "one-sided",
@@ -91,14 +91,14 @@ def write_texts(
         "ledger": {"length": len(ledger), "head": ledger.head},
         "repeat": request.repeat,
     }
-    title, sentence, *more = sections
+    title, sentence, *body = sections
     if size := strip_markup(request.size):
         shared["size"] = size
         sentence = f"At {size}, {sentence[:1].lower()}{sentence[1:]}"
     sentences = (*notes, *every_check.list_told_of_methods(answers))
     return VerdictTexts(
         sentence=visible(sentence),
-        page=visible(join_sections([title, sentence, *sentences, *more, *ends])),
+        page=visible(join_sections([title, sentence, *sentences, *body, *ends])),
         numbers={**numbers, **shared},
         outcomes=outcomes,
         told=tuple(map(visible, sentences)),
@@ -110,18 +110,18 @@ def _describe_tries(ledger: Ledger, families: Sequence[tuple[str, str]]) -> str:
     """The tries against each baseline, this page's among them."""
     sentences, counted_tries = [], 0
     for baseline, metric in families:
-        tries_made, planned = ledger.count_tries_made(baseline, metric), ledger.count_planned_tries(baseline, metric)
+        tries_made, plan = ledger.count_tries_made(baseline, metric), ledger.count_planned_tries(baseline, metric)
         counted_tries += tries_made
-        more = f" {planned} were announced with --planned-tries, and are corrected for from the first on."
-        if tries_made > planned > 0:
-            more = f" {planned} were announced with --planned-tries, fewer than were made."
+        hint = f" {plan} were announced with --planned-tries, and are corrected for from the first on."
+        if tries_made > plan > 0:
+            hint = f" {plan} were announced with --planned-tries, fewer than were made."
         where = ledgers.describe_metrics(ledger, baseline, metric)
         sentences.append(
             f"{format_count(tries_made, 'try counts', 'tries count')} against {quote(baseline)} {where}, this page's "
-            f"among them; every p is multiplied by {ledger.count_tries(baseline, metric)}.{more if planned else ''}"
+            f"among them; every p is multiplied by {ledger.count_tries(baseline, metric)}.{hint if plan else ''}"
         )
-    if other := len({entry.identity for entry in ledger.entries if entry.is_try}) - counted_tries:
-        sentences.append(f"{other} more, against other baselines or beside a primary metric, are not counted here.")
+    if count := len({entry.identity for entry in ledger.entries if entry.is_try}) - counted_tries:
+        sentences.append(f"{count} more, against other baselines or beside a primary metric, are not counted here.")
     sentences.append("The page holds for this state of the ledger: after another try, rebuild it.")
     return " ".join(sentences)
 

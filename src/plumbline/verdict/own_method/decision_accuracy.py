@@ -119,17 +119,17 @@ def pool_pages(entries: Sequence[Mapping[str, Any]], label: str) -> DecisionAccu
 
     None if there are no two methods. `label`: what the metric is called on a page.
     """
-    alike: dict[tuple[Any, ...], float] = {}
+    agreements: dict[tuple[Any, ...], float] = {}
     methods = set[str]()
     for entry in entries:
         for pair in itertools.combinations(sorted(entry["means"].items()), 2):
             base, larger = ({method: means[place] for method, means in pair} for place in (0, 1))
             methods |= base.keys()
             # The same two methods with other runs are another observation.
-            alike[tuple((method, *means) for method, means in pair)] = order_agreement(base, larger, draws=0).alike
-    if len(alike) < 2:
+            agreements[tuple((method, *means) for method, means in pair)] = order_agreement(base, larger, draws=0).alike
+    if len(agreements) < 2:
         return None
     source = f"your runs, from {len(entries)} pages"
     return DecisionAccuracy(
-        source=source, metric=label, methods=len(methods), alike=sum(alike.values()), pairs=len(alike)
+        source=source, metric=label, methods=len(methods), alike=sum(agreements.values()), pairs=len(agreements)
     )

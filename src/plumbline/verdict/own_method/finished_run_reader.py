@@ -62,10 +62,10 @@ class FinishedRunReader:
             PlumblineError: naming a run.
         """
         runs = self.frames.runs
-        missing = list(runs.index[runs["outcome"] == MISSING])
-        if missing:
+        missing_runs = list(runs.index[runs["outcome"] == MISSING])
+        if missing_runs:
             raise PlumblineError(
-                f"{missing[0]} is not there ({len(missing)} of {len(runs)} runs are not): snakemake "
+                f"{missing_runs[0]} is not there ({len(missing_runs)} of {len(runs)} runs are not): snakemake "
                 f"results/verdict/{self.mine.name}.md --config mine={self.mine.path} preset={self.mine.study.preset}"
             )
 
@@ -178,9 +178,9 @@ class FinishedRunReader:
         """The validation loss of each run, averaged over the evaluations in its last part."""
         means = {}
         for key, row in self.frames.runs.iterrows():
-            read = self.frames.metrics(str(key))
+            metrics = self.frames.metrics(str(key))
             begin = (1 - self.mine.asked["last"]) * float(row["steps"])
-            losses = read[(read["split"] == "validation") & (read["step"] >= begin)]["loss"].astype(float)
+            losses = metrics[(metrics["split"] == "validation") & (metrics["step"] >= begin)]["loss"].astype(float)
             means[str(key)] = float(losses.mean()) if len(losses) else float(row["validation_loss"])
         return means
 

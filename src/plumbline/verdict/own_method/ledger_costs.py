@@ -51,7 +51,7 @@ def make_entries(mine: OwnMethodsFile) -> list[LedgerEntry]:
     return tries
 
 
-def count_tries(ledger: Ledger, more: Sequence[LedgerEntry]) -> dict[str, int]:
+def count_tries(ledger: Ledger, new_entries: Sequence[LedgerEntry]) -> dict[str, int]:
     """Count, by baseline, what every p is multiplied by once these entries are in the ledger too."""
-    whole = Ledger(ledger.path, (*ledger.entries, *more), ledger.hashes)
-    return {entry.baseline: whole.count_tries(entry.baseline, entry.metric) for entry in more}
+    extended_ledger = Ledger(ledger.path, (*ledger.entries, *new_entries), ledger.hashes)
+    return {entry.baseline: extended_ledger.count_tries(entry.baseline, entry.metric) for entry in new_entries}

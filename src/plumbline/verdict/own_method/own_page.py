@@ -62,8 +62,8 @@ class VerdictContents:
 def write_first_sentence(result: VerdictContents) -> str:
     """Write the page's first sentence: the verdict on each method, and the size at which it was reached."""
     mine, metric = result.reader.mine, result.reader.deciding.name
-    compared = [run.spec for method in (*mine.references, *mine.against) for run in mine.runs(mine.scale, method)]
-    size = describe_size(mine.study.scale_label(mine.scale), mine.study.preset, compared)
+    specs = [run.spec for method in (*mine.references, *mine.against) for run in mine.runs(mine.scale, method)]
+    size = describe_size(mine.study.scale_label(mine.scale), mine.study.preset, specs)
     sentences = [
         write_headline(comparisons, baseline, metric, tries_text=_describe_tries(result))
         for baseline, comparisons in result.groups().items()
@@ -168,11 +168,11 @@ def _write_methods(result: VerdictContents) -> str:
     for method, each in result.comparisons.items():
         if (larger := reader.compare_larger_scale(method)) is not None:
             assert reader.mine.larger is not None
-            same = "the same sign" if larger.gain * each.gain > 0 else "not the same sign"
+            sign_text = "the same sign" if larger.gain * each.gain > 0 else "not the same sign"
             moved = formatting.describe_effect(larger.gain, metric, each.sigma, higher=reader.deciding.higher)
             sentences.append(
                 f"At {reader.mine.study.scale_label(reader.mine.larger)} {quote(method)} {moved} "
-                f"({format_count(larger.seeds, 'seed')} against {larger.seeds_baseline}): {same}."
+                f"({format_count(larger.seeds, 'seed')} against {larger.seeds_baseline}): {sign_text}."
             )
     return write_list(sentences)
 
@@ -182,9 +182,11 @@ def _write_parity(result: VerdictContents) -> str:
     for method, entry in result.report["methods"].items():
         for scale, parity in entry["parity"].items():
             mine, theirs = parity["method"], parity["baseline"]
-            more = [100 * (mine[key] - theirs[key]) / theirs[key] for key in ("parameters", "operations")]
+            percentages = [100 * (mine[key] - theirs[key]) / theirs[key] for key in ("parameters", "operations")]
             flag = "flagged" if f"parity at {scale}" in entry["flagged"] else "within"
-            rows.append((quote(method), scale, f"{mine['parameters']:,}", *(f"{each:+.3f} %" for each in more), flag))
+            rows.append(
+                (quote(method), scale, f"{mine['parameters']:,}", *(f"{each:+.3f} %" for each in percentages), flag)
+            )
         sentences += [f"{quote(method)}: {text}." for text in entry["flagged"].values()]
     tolerance = f"tolerance of {result.reader.mine.asked['parity']:g} %"
     columns = ("method", "scale", "parameters", "more than its baseline", "operations more", tolerance)
@@ -209,23 +211,21 @@ def _write_ledger(result: VerdictContents) -> str:
     mine, metric = result.reader.mine, result.reader.deciding.name
     sentences = []
     for baseline, count in result.tries.items():
-        there, planned = (
+        tries_made, plan = (
             ask(baseline, metric) for ask in (result.ledger.count_tries_made, result.ledger.count_planned_tries)
         )
-        more = (
-            f"; {planned} were announced (`planned_tries:`) and are corrected for from the first on" if planned else ""
-        )
-        if there > planned > 0:
-            more = f"; {planned} were announced (`planned_tries:`), fewer than were made"
+        hint = f"; {plan} were announced (`planned_tries:`) and are corrected for from the first on" if plan else ""
+        if tries_made > plan > 0:
+            hint = f"; {plan} were announced (`planned_tries:`), fewer than were made"
         sentences.append(
-            f"{format_count(there, 'try', 'tries')} against {quote(baseline)} in {quote(metric)}, this "
-            f"page's among them{more}: every p is multiplied by {count}."
+            f"{format_count(tries_made, 'try', 'tries')} against {quote(baseline)} in {quote(metric)}, this "
+            f"page's among them{hint}: every p is multiplied by {count}."
         )
     ours = sum(result.ledger.count_tries_made(baseline, metric) for baseline in result.tries)
-    if other := len({entry.identity for entry in result.ledger.entries if entry.is_try}) - ours:
-        sentences.append(f"{other} more, against other baselines or in other metrics, are not counted here.")
-    again = f"Asked for again (`{_write_command(mine)}`), the page is rebuilt when there are new tries."
-    return "\n\n".join([" ".join([*sentences, again]), ledgers.write_statement(result.ledger, result.page.parent)])
+    if number := len({entry.identity for entry in result.ledger.entries if entry.is_try}) - ours:
+        sentences.append(f"{number} more, against other baselines or in other metrics, are not counted here.")
+    advice = f"Asked for again (`{_write_command(mine)}`), the page is rebuilt when there are new tries."
+    return "\n\n".join([" ".join([*sentences, advice]), ledgers.write_statement(result.ledger, result.page.parent)])
 
 
 def _write_limits(result: VerdictContents) -> str:
@@ -251,10 +251,10 @@ def _write_limits(result: VerdictContents) -> str:
         if (runs := reader.list_diverged_larger(method))
     ]
     sentences += [
-        f"{format_count(len(lost), 'run')} of {quote(method)} diverged and {'is' if len(lost) == 1 else 'are'} "
-        f"not used: {', '.join(lost)}."
+        f"{format_count(len(runs), 'run')} of {quote(method)} diverged and {'is' if len(runs) == 1 else 'are'} "
+        f"not used: {', '.join(runs)}."
         for method in mine.compared
-        if (lost := reader.list_diverged(mine.scale, method))
+        if (runs := reader.list_diverged(mine.scale, method))
     ]
     sentences += reader.frames.notes
     return write_list(sentences)

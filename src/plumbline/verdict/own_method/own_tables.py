@@ -62,11 +62,11 @@ def write_tasks(reader: FinishedRunReader) -> list[str]:
         correlated_text = "cannot be estimated"
         if correlated is not None:
             correlated_text = f"Z = {correlated.z:.2f}, p = {formatting.format_p(correlated.p_one_sided)}"
-        missing = f"; {plain.missing} without a test" if plain.missing else ""
+        missing_text = f"; {plain.missing} without a test" if plain.missing else ""
         sections += [
             f"### {quote(method)}, task by task",
             write_grid(("task", "items", "accuracy more", "Welch's t", "one-sided p"), rows),
-            f"Stouffer over {plain.tasks} tasks{missing}, one-sided: Z = {plain.z:.2f}, p = "
+            f"Stouffer over {plain.tasks} tasks{missing_text}, one-sided: Z = {plain.z:.2f}, p = "
             f"{formatting.format_p(plain.p_one_sided)} if tasks were independent; with their correlation over these "
             f"few seeds {correlated_text}. It does not decide.",
         ]
@@ -84,10 +84,10 @@ def write_larger(reader: FinishedRunReader) -> str:
         if each is None:
             sides = (method, mine.against[method])
             seeds = " / ".join(str(len(mine.runs(mine.larger, side))) for side in sides)
-            gone = ["diverged" if reader.list_diverged_larger(side) else "not compared" for side in sides]
+            outcomes = ["diverged" if reader.list_diverged_larger(side) else "not compared" for side in sides]
             if not any(reader.list_diverged_larger(side) for side in sides):
-                gone = ["no finished run"] * 2
-            rows.append((quote(method), seeds, *gone, "none", "none"))
+                outcomes = ["no finished run"] * 2
+            rows.append((quote(method), seeds, *outcomes, "none", "none"))
             continue
         test = "no noise floor" if each.comparison is None else formatting.format_p(each.comparison.p)
         seeds = f"{each.seeds} / {each.seeds_baseline}"
@@ -125,10 +125,10 @@ def write_needed_hours(reader: FinishedRunReader, comparisons: dict[str, Baselin
     """What the seeds that would find the seen gain take, by what a run took here."""
     lines = []
     for method, each in comparisons.items():
-        if needed := each.seeds_to_decide:
+        if seeds := each.seeds_to_decide:
             ours, theirs = (reader.hours(reader.mine.scale, side) for side in (method, reader.mine.against[method]))
             lines.append(
-                f"- {quote(method)}: {needed:,} seeds of each take about {needed * (ours + theirs):.3g} "
+                f"- {quote(method)}: {seeds:,} seeds of each take about {seeds * (ours + theirs):.3g} "
                 "device-hours, if "
                 f"a run takes the {ours:.3g} h, and one of the baseline the {theirs:.3g} h, that they took here."
             )

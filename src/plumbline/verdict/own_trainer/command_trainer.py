@@ -212,13 +212,13 @@ class CommandTrainer:
             printed.setdefault("memory_bytes", result.memory_gb * 2**30)
         rerun = self._result_of(name_rerun(run.run_id))
         began = datetime.fromtimestamp(result.began, UTC).isoformat() if result.began else None
-        written = None if result.written_outside is None else tuple(result.written_outside)
+        written_paths = None if result.written_outside is None else tuple(result.written_outside)
         files = {
             "step": result.last.place.get("step", result.place.get("step")),
             "rerun_value": None if rerun is None else rerun.value,
             "started": began,
             "read_outside": result.read_outside,
-            "written_outside": written,
+            "written_outside": written_paths,
             "printed_first": None if result.printed_first is None else tuple(result.printed_first),
         }
         return replace(
@@ -243,25 +243,25 @@ class CommandTrainer:
 
     def write_request(self, arm: str, number: int) -> Path:
         """Write the request of a run, with the copy that it is made in."""
-        chosen, run, run_id = self.arms[arm], self.file.run, self.run_id(arm, number)
+        arm_entry, run, run_id = self.arms[arm], self.file.run, self.run_id(arm, number)
         flags, variables = (self.budget.flags, self.budget.variables) if self.budget else ((), {})
         self.folder.make()
         for stale in ("result", "progress"):
             self._file(arm, number, stale).unlink(missing_ok=True)
         copy = self.folder.copy(run_id)
-        here: Path = copy / self.repository.prefix
+        folder: Path = copy / self.repository.prefix
         if not self.folder.at_work(run_id):
-            here = self.repository.check_out(chosen.commit, copy, run.share, run.output)
+            folder = self.repository.check_out(arm_entry.commit, copy, run.share, run.output)
         request = Request(
             run_id=run_id,
             seed=number,
-            words=chosen.words or arm,
-            command=fill_command(run.command, run.seed, number, (*chosen.flags, *flags)),
-            folder=str(here),
+            words=arm_entry.words or arm,
+            command=fill_command(run.command, run.seed, number, (*arm_entry.flags, *flags)),
+            folder=str(folder),
             top=str(self.repository.top),
             copy=str(copy),
             result=str(self._file(arm, number, "result")),
-            log=str(self.folder.log(chosen.method, f"{number}-again" if self.again else number)),
+            log=str(self.folder.log(arm_entry.method, f"{number}-again" if self.again else number)),
             progress=str(self._file(arm, number, "progress")),
             metric=self.file.metric,
             environment=seed_variables(run.seed, number) | variables,
@@ -269,7 +269,7 @@ class CommandTrainer:
             shared=[str(self.file.folder / name) for name in run.share],
             since=self.folder.set_up_at,
             fixed=list(self.fixed),
-            fingerprint={"data": data} if (data := fingerprint.hash_data(here, run.data, self.file.folder)) else {},
+            fingerprint={"data": data} if (data := fingerprint.hash_data(folder, run.data, self.file.folder)) else {},
         )
         path = self._file(arm, number, "request")
         atomic_write_json(path, msgspec.to_builtins(request))
@@ -336,9 +336,9 @@ class CommandTrainer:
             return run_end.ComparedEnd(remarks=result.remarks)
         if self.arms[arm].method == base:
             return run_end.tell_of_baseline(result)
-        others = [other for other in self._results(base).values() if other.run_id != result.run_id]
+        base_runs = [run for run in self._results(base).values() if run.run_id != result.run_id]
         shorter = self.file.run.fewer_steps
-        return run_end.compare(result, others, called, may_be_shorter=shorter, held_out=self.held_out)
+        return run_end.compare(result, base_runs, called, may_be_shorter=shorter, held_out=self.held_out)
 
     def _results(self, method: str) -> dict[int, Result]:
         """The finished runs of a method by their seeds: those of earlier tries, and those that were given."""

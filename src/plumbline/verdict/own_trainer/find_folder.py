@@ -10,5 +10,5 @@ NAME = "plumbline.toml"
 
 def find_trainer_folder() -> Path | None:
     """Find the working directory, or the nearest folder above it, that has a `plumbline.toml`."""
-    here = Path.cwd()
-    return next((folder for folder in (here, *here.parents) if (folder / NAME).is_file()), None)
+    start = Path.cwd()
+    return next((folder for folder in (start, *start.parents) if (folder / NAME).is_file()), None)

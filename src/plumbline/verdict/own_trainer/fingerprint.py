@@ -26,31 +26,31 @@ def read_machine(devices: str = "") -> dict[str, str]:
     versions = {"cpu": processor.read_facts().get("model name", platform.machine())}
     command = ["nvidia-smi", "--query-gpu=index,uuid,name,driver_version", "--format=csv,noheader"]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=30)
+        process = subprocess.run(command, capture_output=True, text=True, timeout=30)
     except (OSError, subprocess.TimeoutExpired):
         return versions
-    rows = [[word.strip() for word in line.split(",")] for line in done.stdout.splitlines() if line.count(",") >= 3]
+    rows = [[word.strip() for word in line.split(",")] for line in process.stdout.splitlines() if line.count(",") >= 3]
     visible = devices or os.environ.get("CUDA_VISIBLE_DEVICES", "")
-    chosen = [device.strip() for device in visible.split(",") if device.strip()]
-    if chosen:
-        rows = [row for row in rows if row[0] in chosen or any(row[1].startswith(device) for device in chosen)] or rows
-    if rows and not done.returncode:
+    ids = [device.strip() for device in visible.split(",") if device.strip()]
+    if ids:
+        rows = [row for row in rows if row[0] in ids or any(row[1].startswith(device) for device in ids)] or rows
+    if rows and not process.returncode:
         names = sorted(row[2] for row in rows)
         versions["gpu"] = ", ".join(f"{names.count(name)} x {name}" for name in dict.fromkeys(names))
         versions["driver"] = rows[0][3]
     return versions
 
 
-def hash_data(folder: Path, names: Sequence[str], rest: Path | None = None) -> str:
+def hash_data(folder: Path, names: Sequence[str], fallback: Path | None = None) -> str:
     """Hash the content of the data that a `plumbline.toml` names; of large files, size, begin and end.
 
-    `rest`: the folder that has what the first has not.
+    `fallback`: the folder that has what the first has not.
     """
     if not names:
         return ""
     parts = []
     for name in names:
-        path = folder / name if rest is None or os.path.lexists(folder / name) else rest / name
+        path = folder / name if fallback is None or os.path.lexists(folder / name) else fallback / name
         files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
         parts += [[name, str(file.relative_to(path)), _hash_content(file)] for file in files]
     return sha256_text(canonical_json(parts))[:16]

@@ -59,8 +59,8 @@ def are_one_run(*firsts: Sequence[str] | None) -> bool:
     """
     if any(len(text.lower().partition("e")[0].partition(".")[2]) < DECIMALS for each in firsts for text in each or ()):
         return False
-    whole = [tuple(each) for each in firsts if each is not None and len(each) == COUNT]
-    return len(whole) == len(firsts) > 1 and len(set(whole)) == 1
+    full_lists = [tuple(each) for each in firsts if each is not None and len(each) == COUNT]
+    return len(full_lists) == len(firsts) > 1 and len(set(full_lists)) == 1
 
 
 def are_apart(*firsts: Sequence[str] | None) -> bool:
@@ -133,19 +133,19 @@ def explain_no_effect(way: str, result: Result, results: Mapping[int, Result]) -
         results: of all finished runs of the arm by their seeds, this one among them.
     """
     if way == INJECT and not result.shifted and (result.left_alone or not result.seeded):
-        others = ", ".join(result.left_alone)
+        modules = ", ".join(result.left_alone)
         reason = "no Python of it could be reached (write PYTHONPATH=src:$PYTHONPATH where the command sets it)"
-        reason = f"{others} is left alone" if others else reason
+        reason = f"{modules} is left alone" if modules else reason
         return f"run.seed: 'inject' has no effect: no call that sets a seed was seen, and {reason}; {_BY_HAND}"
-    texts = {other.text for other in results.values()}
+    texts = {each.text for each in results.values()}
     digits = len(re.sub(r"\D|[eE].*", "", result.text).strip("0"))
-    same_first = are_one_run(*(other.printed_first for other in results.values()))
+    same_first = are_one_run(*(each.printed_first for each in results.values()))
     if not same_first and (len(texts) > 1 or len(results) < (2 if digits >= _DIGITS else _EQUAL)):
         return ""
     seeds = ", ".join(map(str, sorted(results)))
     first = ", ".join(result.printed_first or ())
     gave = f"all gave {result.text}" if len(texts) == 1 else f"all printed {first} first"
-    none = not any(other.shifted for other in results.values())
+    none = not any(each.shifted for each in results.values())
     if way == INJECT:
         calls = "no call that sets a seed was seen" if none else f"calls were shifted ({', '.join(result.shifted)})"
         remedy = f"{calls}; {_BY_HAND}"

@@ -39,9 +39,9 @@ def list_fixed(
     """
     if not (patterns := file.metric.fixed):
         return None
-    below = f"{repository.prefix}/" if repository.prefix else ""
+    prefix = f"{repository.prefix}/" if repository.prefix else ""
     tracked, new = (
-        [name.removeprefix(below) for name in each if name.startswith(below)]
+        [name.removeprefix(prefix) for name in each if name.startswith(prefix)]
         for each in (repository.list_files_of(baseline.commit), changed)
     )
     names = [*tracked, *_list_shared(file)]
@@ -52,7 +52,7 @@ def list_fixed(
                 f"{baseline.commit[:7]}), and none of run.share{nearest(pattern, names)}; write the path of a "
                 "file that measures as git ls-files has it, or take the pattern out"
             )
-    return tuple(below + name for name in dict.fromkeys(select([*names, *new], patterns)))
+    return tuple(prefix + name for name in dict.fromkeys(select([*names, *new], patterns)))
 
 
 def _matches(name: str, pattern: str) -> bool:

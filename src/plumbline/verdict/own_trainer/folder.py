@@ -229,7 +229,7 @@ def _trust_key(file: TrainerFile) -> str:
 
 def _find_trust_file() -> Path:
     state = os.environ.get("XDG_STATE_HOME")
-    own = Path(state) if state else find_home()
-    if own is None:
+    base = Path(state) if state else find_home()
+    if base is None:
         raise PlumblineError(f"no home folder is known of user {os.geteuid()}, and HOME is not set; {_REMEDY}")
-    return (own if state else own / ".local" / "state") / "plumbline" / "trusted.jsonl"
+    return (base if state else base / ".local" / "state") / "plumbline" / "trusted.jsonl"

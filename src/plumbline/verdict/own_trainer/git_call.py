@@ -55,7 +55,7 @@ def git(
     inherited = {
         key: value for key, value in os.environ.items() if not key.startswith("GIT_") or _SETTINGS.fullmatch(key)
     }
-    done = subprocess.run(
+    process = subprocess.run(
         ["git", *_QUIET, *settings, *arguments],
         cwd=folder,
         env={**inherited, "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", **(environment or {})},
@@ -64,15 +64,15 @@ def git(
         errors="surrogateescape",
         input=stdin,
     )
-    if check and done.returncode:
-        errors = done.stderr.strip().splitlines() or ["no word"]
+    if check and process.returncode:
+        errors = process.stderr.strip().splitlines() or ["no word"]
         full = _is_full(folder, errors)
         remedy = "; free some of that disk, and repeat the command: what is finished is used" if full else ""
         failures = [line for line in errors if line.startswith(("fatal: ", "error: "))] or errors[-1:]
         why = "; ".join(dict.fromkeys((failures[0], failures[-1])))  # the cause, and what it came to
         remedy = "; where no git is at work, remove it" if ".lock': File exists" in why else remedy
-        raise PlumblineError(f"git {arguments[0]} in {folder} ended with {done.returncode}: {why}{remedy}")
-    return done
+        raise PlumblineError(f"git {arguments[0]} in {folder} ended with {process.returncode}: {why}{remedy}")
+    return process
 
 
 def require_repository(folder: Path) -> None:
@@ -81,9 +81,9 @@ def require_repository(folder: Path) -> None:
     Raises:
         PlumblineError: it is; what to do about it is named.
     """
-    done = git(folder, "rev-parse", "--show-toplevel", check=False)
-    if done.returncode:
-        raise PlumblineError(_explain_no_repository(folder, done.stderr.strip()))
+    process = git(folder, "rev-parse", "--show-toplevel", check=False)
+    if process.returncode:
+        raise PlumblineError(_explain_no_repository(folder, process.stderr.strip()))
     if git(folder, "rev-parse", "--verify", "HEAD^{commit}", check=False).returncode:
         raise PlumblineError(f"{folder} has no commit yet: git add -A && git commit -m start")
 
@@ -119,8 +119,8 @@ def commit_tree(folder: Path, tree: str, parent: str, message: str) -> str:
 
 def free_bytes(folder: Path) -> int:
     """Count the bytes that are free for this user where a folder lies."""
-    free = os.statvfs(folder)
-    return free.f_bavail * free.f_frsize
+    file_system = os.statvfs(folder)
+    return file_system.f_bavail * file_system.f_frsize
 
 
 def _is_full(folder: Path, errors: list[str]) -> bool:
@@ -152,12 +152,12 @@ def index_of_tree(top: Path) -> Iterator[dict[str, str]]:
 def index_kept(top: Path) -> Iterator[Callable[[], None]]:
     """Put the user's index back as it was after the block, unless what this yields was called."""
     index = top / git(top, "rev-parse", "--git-path", "index").stdout.rstrip("\n")
-    before, calls = index.read_bytes() if index.exists() else None, list[bool]()
+    content, calls = index.read_bytes() if index.exists() else None, list[bool]()
     try:
         yield lambda: calls.append(True)
     finally:
-        if not calls and before is not None:
-            atomic_write_bytes(index, before)
+        if not calls and content is not None:
+            atomic_write_bytes(index, content)
 
 
 def add_all(top: Path, environment: Mapping[str, str], *, as_sparse: bool) -> None:
@@ -180,18 +180,18 @@ def is_sparse(top: Path) -> bool:
     return value.strip() == "true"
 
 
-def require_in_sparse_checkout(top: Path, within: str, whole: str) -> None:
+def require_in_sparse_checkout(top: Path, sparse_tree: str, full_tree: str) -> None:
     """Refuse changes outside of a sparse checkout: no copy of the commit has those files.
 
     Args:
         top: of the working tree.
-        within: the tree of what the sparse checkout has.
-        whole: the tree of what is there.
+        sparse_tree: of what the sparse checkout has.
+        full_tree: of what is there.
 
     Raises:
         PlumblineError: the two differ.
     """
-    changed = git(top, "diff", "--name-only", "--no-ext-diff", "-z", within, whole).stdout.split("\0")
+    changed = git(top, "diff", "--name-only", "--no-ext-diff", "-z", sparse_tree, full_tree).stdout.split("\0")
     if names := [name for name in changed if name]:
         folders = shlex.join(sorted({os.path.dirname(name) or "." for name in names}))
         raise PlumblineError(
@@ -203,8 +203,8 @@ def require_in_sparse_checkout(top: Path, within: str, whole: str) -> None:
 @contextlib.contextmanager
 def objects_elsewhere(top: Path) -> Iterator[dict[str, str]]:
     """Name a place for new objects that is not the user's and goes with the block, as variables for git."""
-    here = str(top / git(top, "rev-parse", "--git-path", "objects").stdout.rstrip("\n"))
-    quoted = here.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    objects = str(top / git(top, "rev-parse", "--git-path", "objects").stdout.rstrip("\n"))
+    quoted = objects.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     with tempfile.TemporaryDirectory() as folder:
         yield {"GIT_OBJECT_DIRECTORY": folder, "GIT_ALTERNATE_OBJECT_DIRECTORIES": f'"{quoted}"'}
 
@@ -267,11 +267,11 @@ def require_clean_submodules(top: Path, environment: Mapping[str, str]) -> None:
         PlumblineError: one has some.
     """
     for path, _ in _list_submodules(top, "ls-files", "--stage", "-z", environment=environment):
-        there = top / path
-        if not (there / ".git").exists():
+        submodule = top / path
+        if not (submodule / ".git").exists():
             continue  # never checked out here: the baseline has none either
-        state = git(there, "status", "--porcelain", check=False)
-        if state.returncode or state.stdout.strip() or list_hidden_changes(there):
+        state = git(submodule, "status", "--porcelain", check=False)
+        if state.returncode or state.stdout.strip() or list_hidden_changes(submodule):
             raise PlumblineError(
                 f"{path} is a repository of its own with changes that are in no commit, which an arm cannot hold; "
                 "commit them there, or put the folder into .gitignore and run.share"
@@ -292,8 +292,8 @@ def fill_submodules(top: Path, commit: str, copy: Path) -> None:
         with tempfile.TemporaryDirectory() as folder:
             place = {"GIT_DIR": str(repository), "GIT_WORK_TREE": str(copy / path)}
             environment = {**place, "GIT_INDEX_FILE": f"{folder}/index"}
-            read = git(top, "read-tree", pinned, environment=environment, check=False)
-            if read.returncode:
+            process = git(top, "read-tree", pinned, environment=environment, check=False)
+            if process.returncode:
                 raise PlumblineError(
                     f"the submodule {path} has no commit {pinned[:7]}, which {commit[:7]} needs: "
                     f"git submodule update {path}"

@@ -61,10 +61,10 @@ class ChangeMerger:
                 error = self._apply(environment, path.absolute(), *options)
                 if not error:
                     return self._make_change(self._write_tree(environment))
-        short = self.baseline.commit[:7]
+        commit = self.baseline.commit[:7]
         raise PlumblineError(
-            f"it does not apply to the baseline, which is the commit {short} ({error}); make it anew from that "
-            f"(git diff {short} > {path.name})"
+            f"it does not apply to the baseline, which is the commit {commit} ({error}); make it anew from that "
+            f"(git diff {commit} > {path.name})"
         )
 
     def read_branch(self, name: str) -> Change:
@@ -92,12 +92,12 @@ class ChangeMerger:
     def list_conflicts(self, changes: Mapping[str, Change]) -> list[tuple[str, str, str]]:
         """List the pairs of changes that do not merge, each with the reason."""
         conflicts = []
-        for (first, change), (second, other) in combinations(changes.items(), 2):
-            if change.may_meet(other):
+        for (first, first_change), (second, second_change) in combinations(changes.items(), 2):
+            if first_change.may_meet(second_change):
                 with self.repository.own_index() as environment:
-                    if error := self._apply_all(environment, (change, other)):
-                        common = sorted(change.files & other.files)
-                        reason = f"git cannot merge what they change in {name_some(common)}" if common else error
+                    if error := self._apply_all(environment, (first_change, second_change)):
+                        files = sorted(first_change.files & second_change.files)
+                        reason = f"git cannot merge what they change in {name_some(files)}" if files else error
                         conflicts.append((first, second, reason))
         return conflicts
 
@@ -115,19 +115,19 @@ class ChangeMerger:
                     f"{words} cannot be merged, though any two of them can ({error}); name two of them in "
                     "never_together"
                 )
-            whole = self._write_tree(environment)
+            full_tree = self._write_tree(environment)
             tree = self.repository.write_code_tree(environment)
-        return self.repository.commit_arm(whole, tree, self.baseline, flags, words)
+        return self.repository.commit_arm(full_tree, tree, self.baseline, flags, words)
 
-    def _make_change(self, after: str, before: str = "") -> Change:
-        """Keep the difference of two trees, of what is part of an arm; `before` is the baseline if empty."""
-        before = before or self.baseline.commit
-        files = frozenset(self.repository.list_changed_files(before, after))
+    def _make_change(self, tree: str, base_tree: str = "") -> Change:
+        """Keep the difference of two trees, of what is part of an arm; `base_tree` is the baseline if empty."""
+        base_tree = base_tree or self.baseline.commit
+        files = frozenset(self.repository.list_changed_files(base_tree, tree))
         if not files:
             raise PlumblineError("it changes nothing of the baseline; take it out")
         patch = self.folder / f"{len(list(self.folder.iterdir()))}.patch"
         options = ("--binary", "--full-index", "--no-renames", "--no-ext-diff", "--no-textconv", f"--output={patch}")
-        self._run("diff", *options, before, after, "--", *(f":(top,literal){name}" for name in sorted(files)))
+        self._run("diff", *options, base_tree, tree, "--", *(f":(top,literal){name}" for name in sorted(files)))
         return Change(patch, files)
 
     def _apply_all(self, environment: Mapping[str, str], changes: Sequence[Change]) -> str:
@@ -139,10 +139,10 @@ class ChangeMerger:
     def _apply(self, environment: Mapping[str, str], patch: Path, *options: str) -> str:
         """Apply a patch in an index, merging it where lines have moved; return why it does not, empty if it does."""
         top, names = self.repository.top, (*options, str(patch))
-        done = git(top, *_QUIET, "--3way", *names, environment=environment, check=False)
-        if not done.returncode:
+        process = git(top, *_QUIET, "--3way", *names, environment=environment, check=False)
+        if not process.returncode:
             return ""
-        lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+        lines = [line.strip() for line in process.stderr.splitlines() if line.strip()]
         telling = [line for line in lines if line.startswith(("error:", "U ")) or "with conflicts" in line]
         return (telling or lines or ["git says nothing"])[0].removeprefix("error: ")
 

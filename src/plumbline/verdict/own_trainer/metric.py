@@ -107,17 +107,17 @@ def read(
             gap = left_out or LeftOut()
             texts = read_texts(metric, backwards(log, most, begin=gap.end))
             if gap.end:
-                earlier = {} if gap.unread else read_texts(metric, backwards(log, end=gap.begin))
-                texts = earlier | gap.texts | texts
+                earlier_texts = {} if gap.unread else read_texts(metric, backwards(log, end=gap.begin))
+                texts = earlier_texts | gap.texts | texts
     primary = texts.pop("", "")
     values = {name: number(text) for name, text in texts.items()}
-    others = {name: value for name, value in values.items() if value is not None and math.isfinite(value)}
+    other_values = {name: value for name, value in values.items() if value is not None and math.isfinite(value)}
     if not primary:
-        return LoggedMetric(others=others)
+        return LoggedMetric(others=other_values)
     value = number(primary)
     if value is None:
         raise PlumblineError(f"{metric.called} is {primary[:60]!r}, {explain_no_number(primary)}")
-    return LoggedMetric(value=value, text=primary, others=others)
+    return LoggedMetric(value=value, text=primary, others=other_values)
 
 
 def split_at_value(metric: MetricPart, line: str) -> tuple[str, str, str] | None:
@@ -156,17 +156,17 @@ def backwards(path: Path, most: int | None = None, begin: int = 0, end: int | No
         size = file.seek(0, os.SEEK_END)
         end = size if end is None else min(size, end)
         start = max(begin, end - most) if most else begin
-        rest = b""
+        partial_line = b""
         while end > start:
             at = max(start, end - _BLOCK)
             file.seek(at)
-            lines = LINE_END.split(file.read(end - at) + rest)
-            rest = lines[0][:LONGEST]
+            lines = LINE_END.split(file.read(end - at) + partial_line)
+            partial_line = lines[0][:LONGEST]
             for line in reversed(lines[1:]):
                 yield decode(line[:LONGEST])
             end = at
-        if rest:
-            yield decode(rest)
+        if partial_line:
+            yield decode(partial_line)
 
 
 def read_texts(metric: MetricPart, lines: Iterator[str]) -> dict[str, str]:
@@ -194,9 +194,9 @@ def _find_rest(match: re.Match[str]) -> str:
     """What follows a whole number that ends at a comma before digits (`1` of `1,248.04`), which is a part of a number;
     empty where the pattern, or the line before the match, says that commas separate numbers.
     """
-    rest = _REST.match(match.string, match.end(1))
+    rest_match = _REST.match(match.string, match.end(1))
     is_column = "," in match.re.pattern or match.string[: match.start(1)].endswith(",")
-    return rest[0] if rest and match[1].lstrip("+-").isdigit() and not is_column else ""
+    return rest_match[0] if rest_match and match[1].lstrip("+-").isdigit() and not is_column else ""
 
 
 def _read_metric_lines(lines: Iterator[str]) -> dict[str, str]:
@@ -248,8 +248,8 @@ def find_below(row: Any, key: str) -> Any:
     """Find the number below a key of a row, or below a path of keys with dots; None if there is none."""
     if isinstance(row, dict) and key in row:
         value = row[key]
-        plain = isinstance(value, int | float | str) and not isinstance(value, bool)
-        return value if plain else None
+        is_plain = isinstance(value, int | float | str) and not isinstance(value, bool)
+        return value if is_plain else None
     for at, letter in enumerate(key):
         if letter == "." and isinstance(row, dict) and key[:at] in row:
             return find_below(row[key[:at]], key[at + 1 :])
@@ -290,7 +290,7 @@ def alarm(seconds: float) -> Iterator[None]:
 
     if threading.current_thread() is not threading.main_thread():
         raise RuntimeError("a metric is read in the main thread, where an alarm rings")
-    before: Callable[..., Any] | int | None = signal.signal(signal.SIGPROF, ring)
+    old_handler: Callable[..., Any] | int | None = signal.signal(signal.SIGPROF, ring)
     signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         yield
@@ -301,7 +301,7 @@ def alarm(seconds: float) -> Iterator[None]:
         ) from None
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.signal(signal.SIGPROF, before)
+        signal.signal(signal.SIGPROF, old_handler)
 
 
 def bound(path: Path, metric: MetricPart, gap: LeftOut) -> LeftOut:
@@ -314,21 +314,21 @@ def bound(path: Path, metric: MetricPart, gap: LeftOut) -> LeftOut:
         with open(path, "r+b") as file:
             file.seek(end - _BLOCK)
             end += _find_line_start(file.read(_BLOCK), last=True) - _BLOCK
-            texts, unread = {}, 0
+            texts, unread_bytes = {}, 0
             try:
                 with alarm(HOLE_SECONDS):
                     texts = {} if metric.files else read_texts(metric, backwards(path, begin=begin, end=end))
             except PlumblineError:
-                unread = end - begin
+                unread_bytes = end - begin
             if not _make_hole(file.fileno(), begin // _PAGE * _PAGE if gap.end else begin, end // _PAGE * _PAGE):
                 return gap
     except OSError:
         return gap
-    if not unread:
+    if not unread_bytes:
         return LeftOut(
             begin=gap.begin or begin, end=end, texts=gap.texts | texts, unread=0 if "" in texts else gap.unread
         )
-    return LeftOut(begin=gap.begin or begin, end=end, unread=gap.unread + unread)
+    return LeftOut(begin=gap.begin or begin, end=end, unread=gap.unread + unread_bytes)
 
 
 def _make_hole(descriptor: int, begin: int, end: int) -> bool:

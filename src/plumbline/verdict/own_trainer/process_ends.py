@@ -65,9 +65,9 @@ class ProcessEnds(Struct, frozen=True):
 
 def list_running(folder: Path) -> set[int]:
     """List the processes of this machine that began a run's Python and have not ended."""
-    here = platform.node()
-    every = [note["process"] for _, note in _read_begin_notes(folder) if note["host"] == here]
-    return {process for process in every if process_record.read_start_time(process) is not None}
+    host = platform.node()
+    processes = [note["process"] for _, note in _read_begin_notes(folder) if note["host"] == host]
+    return {process for process in processes if process_record.read_start_time(process) is not None}
 
 
 def read(
@@ -118,18 +118,18 @@ def read(
 
 def describe_failed_processes(ends: Collection[str]) -> str:
     """Name processes that failed: ``2 processes of it failed (train.py: exit code 1; ...)``."""
-    distinct = list(dict.fromkeys(ends))
-    more = "; ..." if len(distinct) > _COMMANDS else ""
-    return f"{format_count(len(ends), 'process', 'processes')} of it failed ({'; '.join(distinct[:_COMMANDS])}{more})"
+    texts = list(dict.fromkeys(ends))
+    tail = "; ..." if len(texts) > _COMMANDS else ""
+    return f"{format_count(len(ends), 'process', 'processes')} of it failed ({'; '.join(texts[:_COMMANDS])}{tail})"
 
 
-def describe_new_exits(programs: Collection[str], others: Iterable[Collection[str]]) -> list[str]:
-    """State which programs of a run end by `os._exit(0)`, where none of other runs (`others`) does."""
-    before = {program for of_run in others for program in of_run}
+def describe_new_exits(programs: Collection[str], other_runs: Iterable[Collection[str]]) -> list[str]:
+    """State which programs of a run end by `os._exit(0)`, where none of `other_runs` does."""
+    other_programs = {program for of_run in other_runs for program in of_run}
     return [
         f"{program} ended by os._exit(0), as no run of the baseline did: whether it was done is not known"
         for program in dict.fromkeys(programs)
-        if program not in before
+        if program not in other_programs
     ]
 
 
@@ -314,9 +314,9 @@ def _read_notes(file: Path) -> Iterator[tuple[str, str, list[int]]]:
 
 
 def _part(codes: list[int], place: int, pipelines: list[list[str]]) -> PartEnd:
-    alike = [parts[place] for parts in pipelines if len(parts) == len(codes)]
-    name = f", {alike[0]}" if len(set(alike)) == 1 else ""
-    is_filter = codes[place] == 1 and any(map(_FILTERS.fullmatch, alike))
+    commands = [parts[place] for parts in pipelines if len(parts) == len(codes)]
+    name = f", {commands[0]}" if len(set(commands)) == 1 else ""
+    is_filter = codes[place] == 1 and any(map(_FILTERS.fullmatch, commands))
     return PartEnd(f"part {place + 1} of {len(codes)} of a pipeline{name}", codes[place], is_filter)
 
 

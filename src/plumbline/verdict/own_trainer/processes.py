@@ -81,18 +81,18 @@ def list_carriers(mark: str, leader: int | None = None) -> list[int]:
     """The processes of this machine whose environment has a variable that begins with a mark, `NAME=value...`; where a
     leader is named, also those of its session, and the descendants of this process, which began it.
     """
-    begin, processes, own = mark.encode(), [], set() if leader is None else _list_descendants()
+    begin, processes, kin = mark.encode(), [], set() if leader is None else _list_descendants()
     for entry in os.listdir("/proc"):
         if entry.isdecimal() and int(entry) != os.getpid():
             content, session = b"", 0
             with suppress(OSError):  # another user's, or gone
                 session = os.getsid(int(entry))
                 content = Path(f"/proc/{entry}/environ").read_bytes()
-            there = (
-                session == leader or int(entry) in own or any(each.startswith(begin) for each in content.split(b"\0"))
+            is_carrier = (
+                session == leader or int(entry) in kin or any(each.startswith(begin) for each in content.split(b"\0"))
             )
             if (
-                there and process_record.read_start_time(int(entry)) is not None
+                is_carrier and process_record.read_start_time(int(entry)) is not None
             ):  # None: it has ended and waits to be noticed
                 processes.append(int(entry))
     return processes
@@ -104,11 +104,11 @@ def _list_descendants() -> set[int]:
         with suppress(OSError):
             parent = Path(f"/proc/{entry}/stat").read_text(errors="replace").rpartition(")")[2].split()[1]
             children.setdefault(int(parent), []).append(int(entry))
-    descendants, open_ = set[int](), [os.getpid()]
-    while open_:
-        more = children.get(open_.pop(), [])
-        descendants.update(more)
-        open_ += more
+    descendants, queue = set[int](), [os.getpid()]
+    while queue:
+        offspring = children.get(queue.pop(), [])
+        descendants.update(offspring)
+        queue += offspring
     return descendants
 
 
@@ -118,21 +118,21 @@ def pool(devices: Sequence[str], requests: Sequence[Path], tell: Callable[[str],
     Raises:
         SystemExit: with EXIT_RUN_AGAIN after a SIGTERM; the runs have ended then.
     """
-    waiting, free = list(requests)[::-1], list(devices)[::-1]
-    running: dict[Path, tuple[subprocess.Popen[bytes], str, float]] = {}
+    queue, free_devices = list(requests)[::-1], list(devices)[::-1]
+    jobs: dict[Path, tuple[subprocess.Popen[bytes], str, float]] = {}
     with _gather_stops() as stops:
         try:
-            while waiting or running:
-                while waiting and free:
-                    path, device = waiting.pop(), free.pop()
-                    running[path] = (_start_run(path, device), device, time.monotonic())
-                for path, (process, device, last_report) in list(running.items()):
+            while queue or jobs:
+                while queue and free_devices:
+                    path, device = queue.pop(), free_devices.pop()
+                    jobs[path] = (_start_run(path, device), device, time.monotonic())
+                for path, (process, device, last_report) in list(jobs.items()):
                     if process.poll() is not None:
-                        del running[path]
-                        free.append(device)
+                        del jobs[path]
+                        free_devices.append(device)
                         yield path
                     elif time.monotonic() - last_report > TOLD_EVERY:
-                        running[path] = (process, device, time.monotonic())
+                        jobs[path] = (process, device, time.monotonic())
                         say_progress(path, tell)
                 if stops:
                     raise SystemExit(EXIT_RUN_AGAIN)
@@ -141,9 +141,9 @@ def pool(devices: Sequence[str], requests: Sequence[Path], tell: Callable[[str],
             tell("stopped; the same command goes on (finished runs are used)")
             raise
         finally:
-            for process, _, _ in running.values():
+            for process, _, _ in jobs.values():
                 process.terminate()
-            for process, _, _ in running.values():
+            for process, _, _ in jobs.values():
                 with suppress(subprocess.TimeoutExpired):
                     process.wait(timeout=2 * GRACE)
 
@@ -172,16 +172,16 @@ def _start_run(path: Path, device: str) -> subprocess.Popen[bytes]:
 @contextmanager
 def _gather_stops() -> Iterator[list[int]]:
     """Hold a SIGTERM back; yields a list that then holds it."""
-    heard: list[int] = []
+    stops: list[int] = []
 
     def hear(number: int, frame: FrameType | None) -> None:
-        heard.append(number)
+        stops.append(number)
 
     if threading.current_thread() is not threading.main_thread():
-        yield heard
+        yield stops
         return
-    before = signal.signal(signal.SIGTERM, hear)
+    old_handler = signal.signal(signal.SIGTERM, hear)
     try:
-        yield heard
+        yield stops
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.signal(signal.SIGTERM, old_handler)

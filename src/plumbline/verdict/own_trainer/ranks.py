@@ -37,7 +37,7 @@ def read_rank_texts(part: MetricPart, folder: Path) -> dict[int, dict[str, str]]
 
 
 def choose_first_rank(
-    read: LoggedMetric, texts: Mapping[int, Mapping[str, str]], called: str
+    output: LoggedMetric, texts: Mapping[int, Mapping[str, str]], called: str
 ) -> tuple[LoggedMetric, str]:
     """Take the values of rank 0 where several ranks print other values; with a remark that says so, empty if not."""
     differ = {
@@ -47,13 +47,13 @@ def choose_first_rank(
         if any(other.get(name, text) != text for other in texts.values())
     }
     if not differ:
-        return read, ""
+        return output, ""
     names = ", ".join(sorted(name or called for name in differ))
     ranks = ", ".join(map(str, texts))
     values = {name: metric.number(texts.get(0, {}).get(name, "")) for name in differ}
     if any(value is None for value in values.values()):
-        return read, f"ranks {ranks} print {names}, each its own; the last that was printed counts, of whichever rank"
-    others = {name: value for name, value in values.items() if name and value is not None and math.isfinite(value)}
-    chosen = {"value": values[""], "text": texts[0][""]} if "" in values else {}
+        return output, f"ranks {ranks} print {names}, each its own; the last that was printed counts, of whichever rank"
+    metrics = {name: value for name, value in values.items() if name and value is not None and math.isfinite(value)}
+    primary = {"value": values[""], "text": texts[0][""]} if "" in values else {}
     remark = f"ranks {ranks} print {names}, each its own: that of rank 0 counts"
-    return msgspec.structs.replace(read, others={**read.others, **others}, **chosen), remark
+    return msgspec.structs.replace(output, others={**output.others, **metrics}, **primary), remark

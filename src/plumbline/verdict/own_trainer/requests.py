@@ -228,13 +228,15 @@ def seed_variables(way: str, seed: int) -> dict[str, str]:
     return {way.removeprefix(ENVIRONMENT): str(seed)} if way.startswith(ENVIRONMENT) else {}
 
 
-def only_a_seed(gone: Sequence[str], come: Sequence[str]) -> bool:
+def only_a_seed(removed_lines: Sequence[str], added_lines: Sequence[str]) -> bool:
     """Whether changed lines (`-...`, `+...`) differ in nothing but the number in a call that `inject` shifts anyway."""
-    plain = [[_CALL.sub(r"\1", line[1:]) for line in lines] for lines in (gone, come)]
-    whole = all(
-        line.startswith(sign) and _CALL.search(line) for sign, lines in (("-", gone), ("+", come)) for line in lines
+    texts = [[_CALL.sub(r"\1", line[1:]) for line in lines] for lines in (removed_lines, added_lines)]
+    are_calls = all(
+        line.startswith(sign) and _CALL.search(line)
+        for sign, lines in (("-", removed_lines), ("+", added_lines))
+        for line in lines
     )
-    return bool(gone) and whole and plain[0] == plain[1]
+    return bool(removed_lines) and are_calls and texts[0] == texts[1]
 
 
 def _is_several(command: str) -> bool:

@@ -120,13 +120,13 @@ def _read_log(part: MetricPart, log: Path, folder: Path, begin: int, end: int | 
         with metric.alarm(SECONDS):
             places = Places()
             if not part.files:
-                signs = _read(part, printed, places, whole=not begin)
+                signs = _read(part, printed, places, is_whole=not begin)
             else:
                 path = folder / (part.json.rpartition(":")[0] or part.file)
                 rows = [json.dumps(row) for row in metric.read_whole_file(path)] if part.json else []
                 lines = filter(str.strip, rows or metric.backwards(path))
                 first_two = list(islice(lines, 2))
-                signs = _read(part, chain(first_two, lines), places, whole=True)
+                signs = _read(part, chain(first_two, lines), places, is_whole=True)
                 signs = _join_end(signs, printed, places)
                 if len(first_two) == 1:  # a result, as of the best checkpoint, and no row among others
                     is_late = signs.last.is_late or places.locate_value().is_late
@@ -139,20 +139,20 @@ def _read_log(part: MetricPart, log: Path, folder: Path, begin: int, end: int | 
         return LogEnd(unread=True)
 
 
-def _read(part: MetricPart, lines: Iterator[str], places: Places, *, whole: bool) -> LogEnd:
+def _read(part: MetricPart, lines: Iterator[str], places: Places, *, is_whole: bool) -> LogEnd:
     """Read the lines that have the metric's values, the last first."""
-    after: list[str] = []
-    found = None
+    tail: list[str] = []
+    parts = None
     for line in lines:
-        after.append(line)
-        if found := metric.split_at_value(part, line):
+        tail.append(line)
+        if parts := metric.split_at_value(part, line):
             break
     else:
-        if whole:
+        if is_whole:
             return LogEnd()
-    end = _read_end(part.called, after[::-1], f"{found[0]}0{found[2]}" if found and not part.json else None)
-    for at, line in enumerate(after, start=1):
-        places.add(line, found if at == len(after) else None)
+    end = _read_end(part.called, tail[::-1], f"{parts[0]}0{parts[2]}" if parts and not part.json else None)
+    for at, line in enumerate(tail, start=1):
+        places.add(line, parts if at == len(tail) else None)
     nulls = set[str]()
     for line in islice(lines, LINES):
         places.add(line, metric.split_at_value(part, line))
@@ -160,12 +160,12 @@ def _read(part: MetricPart, lines: Iterator[str], places: Places, *, whole: bool
         for kind in _find_kinds(part.called, line) if end.signs and _ANY.search(line) else ():
             if kind in end.signs:
                 end.beside.append(f"{end.signs.pop(kind)}, as it did before its last {part.called}")
-    if not whole:
+    if not is_whole:
         places.values = 0  # not all of them are there
     elif not places.locate_value().place.keys() - {"values"}:
         places.values += sum(metric.split_at_value(part, line) is not None for line in lines)
     if part.json:  # a number that was nan, as many programs write it
-        for line in after[:-1]:
+        for line in tail[:-1]:
             for name in _NULL.findall(line):
                 is_loss = _LOSS.search(name) or name == part.called or part.called.endswith(f".{name}")
                 if name not in nulls and is_loss:
@@ -175,13 +175,16 @@ def _read(part: MetricPart, lines: Iterator[str], places: Places, *, whole: bool
 
 def _join_end(end: LogEnd, printed: Iterator[str], places: Places) -> LogEnd:
     """Add what was printed to what the metric's file says: from the last number of a loss on, or else the last line."""
-    after = list(islice(printed, LAST))
-    for line in chain(after, islice(printed, LINES)):
+    last_lines = list(islice(printed, LAST))
+    for line in chain(last_lines, islice(printed, LINES)):
         places.add(line)
-    loss = next((at for at, line in enumerate(after) if _HAS_LOSS.search(line)), None)
-    more = _read_end("", _find_last(after[::-1]) if loss is None else after[loss::-1])
+    loss = next((at for at, line in enumerate(last_lines) if _HAS_LOSS.search(line)), None)
+    printed_end = _read_end("", _find_last(last_lines[::-1]) if loss is None else last_lines[loss::-1])
     return msgspec.structs.replace(
-        end, diverged=end.diverged or more.diverged, signs=more.signs | end.signs, beside=[*end.beside, *more.beside]
+        end,
+        diverged=end.diverged or printed_end.diverged,
+        signs=printed_end.signs | end.signs,
+        beside=[*end.beside, *printed_end.beside],
     )
 
 
@@ -198,10 +201,10 @@ def _read_end(called: str, lines: list[str], first: str | None = None) -> LogEnd
     end = LogEnd()
     for at, line in enumerate(lines):
         if _TRACEBACK in line:
-            rest = range(at + 1, min(at + LAST, len(lines)))
-            below = next((place for place in rest if lines[place][:1].strip()), rest.stop)
-            error = lines[below].strip() if below < len(lines) else ""
-            around = "\n".join(lines[max(0, at - 1) : below])
+            places = range(at + 1, min(at + LAST, len(lines)))
+            error_at = next((place for place in places if lines[place][:1].strip()), places.stop)
+            error = lines[error_at].strip() if error_at < len(lines) else ""
+            around = "\n".join(lines[max(0, at - 1) : error_at])
             sign = f"a traceback ({error[:LETTERS]})"
             if _BESIDE.search(around):
                 end.beside.append(sign)
@@ -244,8 +247,8 @@ def _find_kinds(called: str, line: str) -> list[str]:
 
 def _join_values(numbers: re.Match[str]) -> str:
     """A list of numbers as one: which of them is a nan differs from run to run."""
-    rest = NUMBER.sub("", _BARE.sub("", numbers[1]))
-    return "[nan]" if "nan" in numbers[1].lower() and not any(map(str.isalpha, rest)) else numbers[0]
+    text = NUMBER.sub("", _BARE.sub("", numbers[1]))
+    return "[nan]" if "nan" in numbers[1].lower() and not any(map(str.isalpha, text)) else numbers[0]
 
 
 def _normalize_name(name: str) -> str:
@@ -264,35 +267,35 @@ class ComparedEnd(Struct, frozen=True):
 
 
 def compare(
-    result: Result, others: Collection[Result], called: str, *, may_be_shorter: bool = False, held_out: bool = False
+    result: Result, base_runs: Collection[Result], called: str, *, may_be_shorter: bool = False, held_out: bool = False
 ) -> ComparedEnd:
-    """Compare a finished run with finished runs of the baseline (`others`, without itself); `called` is the metric.
+    """Compare a finished run with finished runs of the baseline (`base_runs`, without itself); `called` is the metric.
 
     `may_be_shorter`: an end at an earlier step is reported and is not a failure; `held_out`: the metric is that.
     """
     if held_out:
-        result, *others = (msgspec.structs.replace(run, last=run.last_held_out) for run in (result, *others))
+        result, *base_runs = (msgspec.structs.replace(run, last=run.last_held_out) for run in (result, *base_runs))
     remarks, whys = list(result.remarks), []
-    remarks += process_ends.describe_new_exits(result.ended_at_once, [other.ended_at_once for other in others])
-    complete = [other for other in others if other.failed is not None]
-    has = "no run of the baseline has that" if complete or not others else _UNKNOWN
-    theirs = {process_ends.kind(end) for other in complete for end in (*(other.failed or ()), *other.failed_beside)}
-    alike = [end for end in result.failed or () if process_ends.kind(end) in theirs]
-    if alike:
-        remarks.append(f"{process_ends.describe_failed_processes(alike)}, as runs of the baseline have it")
-    if unmatched := [end for end in result.failed or () if end not in alike]:
-        whys.append(f"{process_ends.describe_failed_processes(unmatched)}, and {has}")
+    remarks += process_ends.describe_new_exits(result.ended_at_once, [run.ended_at_once for run in base_runs])
+    complete = [run for run in base_runs if run.failed is not None]
+    note = "no run of the baseline has that" if complete or not base_runs else _UNKNOWN
+    theirs = {process_ends.kind(end) for run in complete for end in (*(run.failed or ()), *run.failed_beside)}
+    shared_ends = [end for end in result.failed or () if process_ends.kind(end) in theirs]
+    if shared_ends:
+        remarks.append(f"{process_ends.describe_failed_processes(shared_ends)}, as runs of the baseline have it")
+    if unmatched := [end for end in result.failed or () if end not in shared_ends]:
+        whys.append(f"{process_ends.describe_failed_processes(unmatched)}, and {note}")
     for kind, sign in result.signs.items():
         text = f"at its end it printed {sign}"
-        if any(kind in other.signs for other in others):
+        if any(kind in run.signs for run in base_runs):
             remarks.append(f"{text}, as runs of the baseline do")
         else:
-            whys.append(f"{text}, and {has}")
+            whys.append(f"{text}, and {note}")
     for describe in (describe_early_end, describe_early_value):
-        if early := describe(result, others, called):
+        if early := describe(result, base_runs, called):
             text, of_all = early
             (whys if of_all and not may_be_shorter else remarks).append(text)
-    if other_row := describe_other_row(result, others, called):
+    if other_row := describe_other_row(result, base_runs, called):
         text, is_sure = other_row
         (whys if is_sure else remarks).append(text)
     return ComparedEnd(why="; ".join(dict.fromkeys(whys)), remarks=list(dict.fromkeys(remarks)))

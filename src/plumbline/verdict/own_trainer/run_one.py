@@ -114,15 +114,15 @@ class _Run:
         for number in _STOPS:
             signal.signal(number, self._stop)
         result = Path(self.request.result)
-        again, code = interruption_file(result), None
+        note, code = interruption_file(result), None
         try:
             for folder in (result.parent, self.log.parent):
                 folder.mkdir(parents=True, exist_ok=True)
             with self._lock_run(result.with_suffix(".lock")):
-                self.code_before = (read_json(again) or {}).get("code")
-                again.unlink(missing_ok=True)
-                finished = read_result(result)
-                if finished is not None and finished.outcome == FINISHED:
+                self.code_before = (read_json(note) or {}).get("code")
+                note.unlink(missing_ok=True)
+                old_result = read_result(result)
+                if old_result is not None and old_result.outcome == FINISHED:
                     return 0  # by a job that outlived its try, or whose node was lost and came back
                 shutil.rmtree(self.reports, ignore_errors=True)
                 self.reports.mkdir()
@@ -141,7 +141,7 @@ class _Run:
                 raise
             why = f"the disk: {error.strerror} ({error.filename})"
         with contextlib.suppress(OSError):
-            atomic_write_json(again, {"why": why, "code": code, "tail": metric.last_lines(self.log)})
+            atomic_write_json(note, {"why": why, "code": code, "tail": metric.last_lines(self.log)})
         if self.stopped is None or not self.of_pool:  # the pool reports itself that it was stopped
             print(f"{self.request.words}, seed {self.request.seed}: {why}", file=sys.stderr)
         return EXIT_RUN_AGAIN
@@ -175,8 +175,8 @@ class _Run:
                 path.unlink(missing_ok=True)
         self.before = watched_files.scan(request.shared)
         self.began = time.time()
-        own, copy = Path(request.result).parent.parent, Path(request.copy)
-        fixed, records = watched_files.hash_files(copy, request.fixed), watched_files.read_stamps(own)
+        folder, copy = Path(request.result).parent.parent, Path(request.copy)
+        fixed, records = watched_files.hash_files(copy, request.fixed), watched_files.read_stamps(folder)
         watched_files.ask_for_readers(self.reports, request.fixed)
         with open(self.log, "wb") as log:
             process = subprocess.Popen(
@@ -197,7 +197,7 @@ class _Run:
         end(self._mark, 0.0, process.pid)  # what it left behind holds the device
         self.touched = watched_files.list_touched(self.before)
         self.changed_fixed = watched_files.list_differing(fixed, watched_files.hash_files(copy, request.fixed))
-        self.changed_records = watched_files.list_differing(records, watched_files.read_stamps(own))
+        self.changed_records = watched_files.list_differing(records, watched_files.read_stamps(folder))
         self._keep_file()
         if self.stopped is not None:
             raise _NotOfTheArm(f"it was asked to stop ({signal.Signals(self.stopped).name})")
@@ -210,36 +210,36 @@ class _Run:
         if code:
             self._require_of_the_arm(code, tail)
         try:
-            read = metric.read(request.metric, self.log, Path(request.folder), left_out=self.left_out)
+            output = metric.read(request.metric, self.log, Path(request.folder), left_out=self.left_out)
         except PlumblineError as error:
             return self._result(CRASHED, seconds, code, why=str(error))
         if not request.metric.files:
             texts = ranks.read_rank_texts(request.metric, self.reports)
-            read, remark = ranks.choose_first_rank(read, texts, request.metric.called)
+            output, remark = ranks.choose_first_rank(output, texts, request.metric.called)
             self.remarks += [remark] if remark else []
-        if read.value is not None and not math.isfinite(read.value):
-            return self._result(DIVERGED, seconds, code, read, f"{request.metric.called} is {read.text}")
+        if output.value is not None and not math.isfinite(output.value):
+            return self._result(DIVERGED, seconds, code, output, f"{request.metric.called} is {output.text}")
         last = tail[-1] if tail else "it printed nothing"
         if code:
             kind = "out of memory" if any(map(_MEMORY.search, tail)) else NO_COMMAND.get(code) or _describe_exit(code)
-            return self._result(CRASHED, seconds, code, read, f"{kind}: {last}")
-        if read.value is None:
-            where = request.metric.json or request.metric.file or "what it printed"
-            lost = self.left_out.unread
-            where += f" (but for {lost:,} bytes that it printed faster than they could be read)" if lost else ""
-            how = "a part of its pipeline had no reader left (SIGPIPE)" if ends.no_reader else "it ended well"
-            why = f"{how}, and {request.metric.called} is nowhere in {where}; its log ends with: {last}"
-            return self._result(CRASHED, seconds, code, read, why)
+            return self._result(CRASHED, seconds, code, output, f"{kind}: {last}")
+        if output.value is None:
+            place = request.metric.json or request.metric.file or "what it printed"
+            size = self.left_out.unread
+            place += f" (but for {size:,} bytes that it printed faster than they could be read)" if size else ""
+            way = "a part of its pipeline had no reader left (SIGPIPE)" if ends.no_reader else "it ended well"
+            why = f"{way}, and {request.metric.called} is nowhere in {place}; its log ends with: {last}"
+            return self._result(CRASHED, seconds, code, output, why)
         gap = self.left_out.end
         self.end = run_end.read(request.metric, self.log, Path(request.folder), begin=gap, end=self.printed)
         if self.end.unread:
             self.remarks.append("what it printed at its end could not be read in time for signs of a failure")
         self.remarks += [f"it printed {sign}, which counts for nothing" for sign in self.end.beside]
         if self.end.diverged:
-            why = f"with its last {request.metric.called}, {read.text}, or after it, it printed {self.end.diverged}"
-            return self._result(DIVERGED, seconds, code, read, f"it was not finished: {why}")
+            why = f"with its last {request.metric.called}, {output.text}, or after it, it printed {self.end.diverged}"
+            return self._result(DIVERGED, seconds, code, output, f"it was not finished: {why}")
         self.first = first_values.read_first_values(request.metric, self.log, Path(request.folder))
-        return self._result(FINISHED, seconds, code, read)
+        return self._result(FINISHED, seconds, code, output)
 
     def _keep_file(self) -> None:
         """Put the file that the command printed to, which goes with the copy, into the log that is kept."""
@@ -264,9 +264,9 @@ class _Run:
             raise _NotOfTheArm(f"its log says that the disk is full{last}", SAYS_FULL)
 
     def _result(
-        self, outcome: str, seconds: float, code: int, read: metric.LoggedMetric | None = None, why: str = ""
+        self, outcome: str, seconds: float, code: int, output: metric.LoggedMetric | None = None, why: str = ""
     ) -> Result:
-        request, reports, read = self.request, fingerprint.read_reports(self.reports), read or metric.LoggedMetric()
+        request, reports, output = self.request, fingerprint.read_reports(self.reports), output or metric.LoggedMetric()
         ends = process_ends.read(
             self.reports,
             self.log,
@@ -275,7 +275,7 @@ class _Run:
             parts=self.parts,
             shell=self.shell,
         )
-        beside = (
+        remarks = (
             [f"{process_ends.describe_failed_processes(ends.others)}, which counts for nothing"] if ends.others else []
         )
         outside = watched_files.read_outside_files(self.reports, self.began)
@@ -283,9 +283,9 @@ class _Run:
             run_id=request.run_id,
             seed=request.seed,
             outcome=outcome,
-            value=read.value if outcome == FINISHED else None,
-            text=read.text,
-            others=read.others,
+            value=output.value if outcome == FINISHED else None,
+            text=output.text,
+            others=output.others,
             seconds=seconds,
             why=why,
             fingerprint={**fingerprint.read_machine(request.devices), **reports["versions"], **request.fingerprint},
@@ -308,7 +308,7 @@ class _Run:
             interval=self.end.interval,
             last=self.end.last,
             last_held_out=self.end.last_held_out,
-            remarks=[*self.remarks, *beside],
+            remarks=[*self.remarks, *remarks],
             printed_first=self.first,
             began=self.began,
             read_outside=outside.read if outside else None,
@@ -324,7 +324,7 @@ class _Run:
 
     def _wait(self, process: subprocess.Popen[bytes], began: float) -> int:
         """Wait for the command, check its log meanwhile, and stop it when its time is over or a stop is requested."""
-        request, looked, readable = self.request, began, True
+        request, last_look, readable = self.request, began, True
         while True:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 return process.wait(timeout=0.2)
@@ -334,20 +334,20 @@ class _Run:
             if self.stopped is not None or self.late:
                 end(self._mark, GRACE, process.pid)
                 return process.wait()
-            if readable and now - looked >= LOOK:
-                looked = now
+            if readable and now - last_look >= LOOK:
+                last_look = now
                 readable = self._progress(now - began)
 
     def _progress(self, seconds: float) -> bool:
         """Write how far the run is; False where its log cannot be read in time, so that nobody tries again."""
         request = self.request
         try:
-            read = metric.read(request.metric, self.log, Path(request.folder), most=metric.TAIL, seconds=1.0)
+            output = metric.read(request.metric, self.log, Path(request.folder), most=metric.TAIL, seconds=1.0)
         except PlumblineError:
             return False
         with contextlib.suppress(OSError):
             last = metric.last_lines(self.log, count=1, width=100)
-            progress = {"seconds": seconds, "text": read.text, "last": last[0] if last else ""}
+            progress = {"seconds": seconds, "text": output.text, "last": last[0] if last else ""}
             Path(request.progress).write_text(json.dumps(progress))
         return True
 
@@ -358,10 +358,10 @@ class _Run:
 def is_full(folder: str, *, probe: bool) -> bool:
     """Whether a file system that can be written has no room; `probe`: try it, since only that meets a quota."""
     try:
-        free = os.statvfs(folder)
-        if free.f_flag & os.ST_RDONLY:
+        file_system = os.statvfs(folder)
+        if file_system.f_flag & os.ST_RDONLY:
             return False
-        if free.f_bavail * free.f_frsize < LEAST_FREE:
+        if file_system.f_bavail * file_system.f_frsize < LEAST_FREE:
             return True
         if probe and os.path.isdir(folder):
             with tempfile.TemporaryFile(dir=folder) as file:

@@ -129,8 +129,8 @@ class Places:
         for name, pattern in _PLACE.items():
             counters = self._counters[name]
             for at, match in reversed(list(enumerate(islice(pattern.finditer(line), _MOST)))):
-                before = line[max(0, match.start() - 2 * BEFORE) : match.start(1)]
-                shape = f"{remove_numbers(before)[-BEFORE:]}#{line[match.end() : match.end() + BEFORE].strip() and ' '}"
+                head = line[max(0, match.start() - 2 * BEFORE) : match.start(1)]
+                shape = f"{remove_numbers(head)[-BEFORE:]}#{line[match.end() : match.end() + BEFORE].strip() and ' '}"
                 counter, number = counters.setdefault(shape, Counter()), float(match[1].replace(",", ""))
                 counter.add(number, is_behind=not self._has_value)
                 if has_value and not at:
@@ -138,14 +138,14 @@ class Places:
                     if is_last and not BEST.search(line[: match.start()]):
                         self._of_value[name] = number
 
-    def _add_row(self, line: str, before: str, text: str) -> None:
+    def _add_row(self, line: str, head: str, text: str) -> None:
         matches = ((name, pattern.search(line)) for name, pattern in _PLACE.items())
         at = tuple(f"{name} {match[1].replace(',', '')}" for name, match in matches if match)
         if line.lstrip().startswith("{") and isinstance(row := metric.read_row(line), dict):
             self._is_json = True
-            self._rows.append((at, dict(islice(_list_texts(row, before), _TEXTS))))
+            self._rows.append((at, dict(islice(_list_texts(row, head), _TEXTS))))
             return
-        number, words = metric.number(text), _WORD.findall(remove_numbers(before))
+        number, words = metric.number(text), _WORD.findall(remove_numbers(head))
         self._last = number if not self._rows else self._last
         is_repeated = number is not None and self._last is not None and isclose(number, self._last, rel_tol=_REPEATED)
         if not self._rows or not is_repeated:
@@ -153,25 +153,32 @@ class Places:
 
     def choose_reached(self) -> dict[str, Counter]:
         """Choose the counter of each name that came farthest."""
-        chosen = {}
+        counter_by_name = {}
         for name, counters in self._counters.items():
             growing = [counter for counter in counters.values() if counter.grows]
             if not growing and name in self._of_metric and self._of_metric[name].lines == 1:
                 growing = [self._of_metric[name]]
             if growing:
-                chosen[name] = max(growing, key=lambda counter: counter.largest)
-        return chosen
+                counter_by_name[name] = max(growing, key=lambda counter: counter.largest)
+        return counter_by_name
 
     def locate_value(self) -> LastValue:
         """Where the last value stands, by the lines that were added."""
         place, span, is_late, is_followed = {}, {}, False, False
         for name, counters in self._counters.items() if self._has_value else ():
             growing = [counter for counter in counters.values() if counter.grows]
-            own, number = self._of_metric.get(name), self._of_value.get(name)
-            one_step = own is not None and not own.rises + own.falls and (own.lines == 1 or self._is_json)
-            if own is not None and number is not None and (own.grows or one_step):
+            metric_counter, number = self._of_metric.get(name), self._of_value.get(name)
+            one_step = (
+                metric_counter is not None
+                and not metric_counter.rises + metric_counter.falls
+                and (metric_counter.lines == 1 or self._is_json)
+            )
+            if metric_counter is not None and number is not None and (metric_counter.grows or one_step):
                 place[name] = number
-                is_late |= any(number < (counter.until or 0.0) for counter in ([own] if own.grows else growing))
+                is_late |= any(
+                    number < (counter.until or 0.0)
+                    for counter in ([metric_counter] if metric_counter.grows else growing)
+                )
             elif growing:
                 numbers = [each.bound_value() for each in growing]
                 place[name], span[name] = max(numbers, key=lambda each: (each[0], -each[1]))
@@ -180,17 +187,17 @@ class Places:
         number_of = {key: len({texts[key] for _, texts in self._rows if key in texts}) for key in row}
         row = {key: text for key, text in row.items() if not text.isdigit() or number_of[key] <= 2}
         pairs = ((key, texts[key]) for key in row for where, texts in self._rows if where == at != () and key in texts)
-        others: dict[str, list[str]] = {}
+        other_rows: dict[str, list[str]] = {}
         for key, text in dict.fromkeys(pairs):
             if text != row[key]:
-                others.setdefault(key, []).append(text)
+                other_rows.setdefault(key, []).append(text)
         return LastValue(
             place=place or self.count_values(),
             span=span,
             is_late=is_late,
             is_followed=is_followed,
             row=row,
-            other_rows=others,
+            other_rows=other_rows,
         )
 
     def count_values(self) -> dict[str, float]:
@@ -198,32 +205,32 @@ class Places:
         return {"values": float(self.values)} if self.values else {}
 
 
-def describe_early_end(result: Result, others: Collection[Result], called: str) -> tuple[str, bool] | None:
+def describe_early_end(result: Result, base_runs: Collection[Result], called: str) -> tuple[str, bool] | None:
     """State that a run ended before all runs of the baseline, and whether that is sure; None if it did not.
 
     The epoch counts before the step, as larger batches make fewer steps. An end is sure where the baseline's runs end
     at one place, which the run cannot have reached behind the last of its own lines.
     """
     ended = f"it ended at {format_place(result.place, called)}"
-    sure = len(others) >= LEAST and not _took_as_long(result, others)
-    alike = [other for other in others if other.place.keys() & result.place.keys()]
-    if not alike and result.place and any(other.place for other in others):
-        other = next(other for other in others if other.place)
-        return f"{ended}, and those of the baseline at {format_place(other.place, called)}", False
+    is_sure = len(base_runs) >= LEAST and not _took_as_long(result, base_runs)
+    comparable_runs = [run for run in base_runs if run.place.keys() & result.place.keys()]
+    if not comparable_runs and result.place and any(run.place for run in base_runs):
+        run = next(run for run in base_runs if run.place)
+        return f"{ended}, and those of the baseline at {format_place(run.place, called)}", False
     for name in ("epoch", "step", "values"):
-        theirs = sorted((other for other in alike if name in other.place), key=lambda other: other.place[name])
+        theirs = sorted((run for run in comparable_runs if name in run.place), key=lambda run: run.place[name])
         if name not in result.place or not theirs:
             continue
         first, last = theirs[0], theirs[-1]
-        missing = first.place[name] - result.place[name]
-        if missing <= 0:
-            sure = sure and name != "epoch"
+        shortfall = first.place[name] - result.place[name]
+        if shortfall <= 0:
+            is_sure = is_sure and name != "epoch"
             continue
         interval = max(result.interval.get(name, 0.0), _PART_OF_EPOCH if name == "epoch" else 0.0)
-        within = missing < interval or missing == interval <= _PART_OF_WAY * first.place[name]
-        at_one_place = first.place[name] == last.place[name] and len(theirs) == len(others)
-        of_first, of_last = (format_place(other.place, called) for other in (first, last))
-        if sure and at_one_place and name != "values" and not within:
+        is_within = shortfall < interval or shortfall == interval <= _PART_OF_WAY * first.place[name]
+        at_one_place = first.place[name] == last.place[name] and len(theirs) == len(base_runs)
+        of_first, of_last = (format_place(run.place, called) for run in (first, last))
+        if is_sure and at_one_place and name != "values" and not is_within:
             remedy = "where a change is to train fewer steps, write fewer_steps = true under [run] of plumbline.toml"
             return f"it was not finished: {ended}, and all runs of the baseline at {of_first} ({remedy})", True
         until = f" to {of_last}" if of_last != of_first else ""
@@ -231,7 +238,7 @@ def describe_early_end(result: Result, others: Collection[Result], called: str) 
     return None
 
 
-def describe_early_value(result: Result, others: Collection[Result], called: str) -> tuple[str, bool] | None:
+def describe_early_value(result: Result, base_runs: Collection[Result], called: str) -> tuple[str, bool] | None:
     """State that the last value of a run is of an earlier place than those of all runs of the baseline, though the run
     went on, and whether that is sure; None if it is not.
 
@@ -240,25 +247,25 @@ def describe_early_value(result: Result, others: Collection[Result], called: str
     the baseline.
     """
     same_epochs = False
-    alike = [other for other in others if other.last.place.keys() & result.last.place.keys()]
+    comparable_runs = [run for run in base_runs if run.last.place.keys() & result.last.place.keys()]
     for name in ("epoch", "step", "values"):
-        theirs = [other for other in alike if name in other.last.place]
+        theirs = [run for run in comparable_runs if name in run.last.place]
         number = result.last.place.get(name)
         if number is None or not theirs:
             continue
         first, last = (choose(theirs, key=_read_place(name)) for choose in (min, max))
-        missing = first.last.place[name] - number
-        if missing <= 0 or number >= result.place.get(name, number + 1):  # the end itself is compared elsewhere
-            same_epochs |= name == "epoch" and missing <= 0
+        shortfall = first.last.place[name] - number
+        if shortfall <= 0 or number >= result.place.get(name, number + 1):  # the end itself is compared elsewhere
+            same_epochs |= name == "epoch" and shortfall <= 0
             continue
         of_run, of_first, of_last = (
             format_place({name: each.last.place[name]}, called) for each in (result, first, last)
         )
-        is_sure = len(theirs) == len(others) >= LEAST and of_first == of_last and not result.last.is_late
-        is_sure = is_sure and missing >= max(other.last.span.get(name, 0.0) for other in theirs)
-        if result.place.get(name, 0.0) < min(other.place.get(name, 0.0) for other in theirs):
-            has_reason = same_epochs or _took_as_long(result, others)
-            is_sure = is_sure and not has_reason and missing > _PART_OF_WAY * first.last.place[name]
+        is_sure = len(theirs) == len(base_runs) >= LEAST and of_first == of_last and not result.last.is_late
+        is_sure = is_sure and shortfall >= max(run.last.span.get(name, 0.0) for run in theirs)
+        if result.place.get(name, 0.0) < min(run.place.get(name, 0.0) for run in theirs):
+            has_reason = same_epochs or _took_as_long(result, base_runs)
+            is_sure = is_sure and not has_reason and shortfall > _PART_OF_WAY * first.last.place[name]
         if is_sure and name != "values":
             remedy = (
                 f"have it state {called} at its end; where an earlier one is meant, write fewer_steps = true under "
@@ -268,20 +275,20 @@ def describe_early_value(result: Result, others: Collection[Result], called: str
             return f"it was not finished: its last {called} is of {of_run}, and {of_all}", True
         until = f" to {of_last}" if of_last != of_first else ""
         return f"its last {called} is of {of_run}, and those of the baseline of {of_first}{until}", False
-    if alike and result.last.is_followed and not any(other.last.is_followed for other in others):
+    if comparable_runs and result.last.is_followed and not any(run.last.is_followed for run in base_runs):
         at = format_place(result.last.place, called)
         return f"its steps begin again behind its last {called}, which is of {at}; none of the baseline do", False
-    if alike or not result.place or not any(other.last.place for other in others):
+    if comparable_runs or not result.place or not any(run.last.place for run in base_runs):
         return None
-    other = next(other for other in others if other.last.place)
+    run = next(run for run in base_runs if run.last.place)
     of_run = format_place(result.last.place, called) or "a step that is not known, as too much is printed behind it"
     return (
-        f"its last {called} is of {of_run}, and those of the baseline of {format_place(other.last.place, called)}",
+        f"its last {called} is of {of_run}, and those of the baseline of {format_place(run.last.place, called)}",
         False,
     )
 
 
-def describe_other_row(result: Result, others: Collection[Result], called: str) -> tuple[str, bool] | None:
+def describe_other_row(result: Result, base_runs: Collection[Result], called: str) -> tuple[str, bool] | None:
     """State that the last value of a run stands in a row of another kind than those of all runs of the baseline, by
     what is beside it, and whether that is sure: where a run has rows of both kinds at one step; None if it does not.
 
@@ -289,15 +296,15 @@ def describe_other_row(result: Result, others: Collection[Result], called: str) 
     """
     theirs: dict[str, str] = {}
     for key in result.last.row:
-        texts = {other.last.row.get(key, "") for other in others}
+        texts = {run.last.row.get(key, "") for run in base_runs}
         if len(texts) == 1:
             theirs[key] = min(texts)
-    of_one_step = [last.other_rows for last in (result.last, *(other.last for other in others))]
-    alike = any(result.last.row[key] == theirs[key] for key in theirs if any(key in rows for rows in of_one_step))
+    of_one_step = [last.other_rows for last in (result.last, *(run.last for run in base_runs))]
+    is_alike = any(result.last.row[key] == theirs[key] for key in theirs if any(key in rows for rows in of_one_step))
     remark = None
     for key, their in theirs.items():
         text = result.last.row[key]
-        if their in ("", text) or (alike and (text in _FLAGS or text.isdigit())):
+        if their in ("", text) or (is_alike and (text in _FLAGS or text.isdigit())):
             continue
         kind, of_kind = (f"row of {key} {text!r}", f"{key} {their!r}") if key else (f"line {text!r}", repr(their))
         sentence = f"its last {called} stands in a {kind}, and those of the baseline of {of_kind}"
@@ -326,9 +333,9 @@ def _read_place(name: str) -> Callable[[Result], float]:
     return lambda result: result.last.place[name]
 
 
-def _took_as_long(result: Result, others: Collection[Result]) -> bool:
+def _took_as_long(result: Result, base_runs: Collection[Result]) -> bool:
     """Whether a run took the time of the baseline's, as those with a budget of time do."""
-    seconds = [other.seconds for other in others]
+    seconds = [run.seconds for run in base_runs]
     shortest, longest = min(seconds, default=0.0), max(seconds, default=0.0)
-    as_long = (1 - _AS_LONG) * shortest <= result.seconds <= (1 + _AS_LONG) * longest
-    return as_long and shortest >= _LONG_SECONDS
+    is_as_long = (1 - _AS_LONG) * shortest <= result.seconds <= (1 + _AS_LONG) * longest
+    return is_as_long and shortest >= _LONG_SECONDS

@@ -88,9 +88,9 @@ class Repository:
     @cached_property
     def refs(self) -> str:
         """What this folder's refs begin with."""
-        same = self._out("rev-parse", "--git-dir") == self._out("rev-parse", "--git-common-dir")
-        own = "" if same and not self.prefix else f"/{sha256_text(str(self.folder.absolute()))[:8]}"
-        return f"refs/plumbline{own}"
+        is_main_worktree = self._out("rev-parse", "--git-dir") == self._out("rev-parse", "--git-common-dir")
+        suffix = "" if is_main_worktree and not self.prefix else f"/{sha256_text(str(self.folder.absolute()))[:8]}"
+        return f"refs/plumbline{suffix}"
 
     def arm(self, reference: str, flags: Sequence[str] = (), label: str = "") -> Arm:
         """Make an arm of a commit.
@@ -102,8 +102,8 @@ class Repository:
         place = str(self.top), self.prefix, reference
         commit = reference if place in _TREES else self._commit(reference)
         if not commit:
-            rest = git_call.explain_shallow(self.top)
-            raise PlumblineError(f"{reference!r} names no commit of {self.top}; git log lists them{rest}")
+            hint = git_call.explain_shallow(self.top)
+            raise PlumblineError(f"{reference!r} names no commit of {self.top}; git log lists them{hint}")
         place = *place[:2], commit
         if place not in _TREES:
             with self.own_index() as environment, git_call.objects_elsewhere(self.top) as objects:
@@ -126,26 +126,26 @@ class Repository:
         """
         patterns = [word for text in texts for word in ("-e", text)]
         prose = [f":(top,exclude,icase)*.{ending}" for ending in ("md", "rst")]
-        done = self._run("grep", "-I", "--fixed-strings", "--null", *patterns, commit, "--", ":/", *prose, check=False)
-        for line in done.stdout.splitlines():
+        grep = self._run("grep", "-I", "--fixed-strings", "--null", *patterns, commit, "--", ":/", *prose, check=False)
+        for line in grep.stdout.splitlines():
             name, _, text = line.removeprefix(f"{commit}:").partition("\0")
             yield name, text
 
-    def list_changed_lines(self, before: str, after: str) -> tuple[list[str], list[str]]:
+    def list_changed_lines(self, old_commit: str, new_commit: str) -> tuple[list[str], list[str]]:
         """List the lines that two commits do not share, of what is part of an arm: those that go, and those that come.
 
         What is no line (a file's mode, a file that is new, or no text) is in both, as git writes it.
         """
-        own = [self._below_top(name).replace(":(top", ":(top,exclude", 1) for name in NOT_OF_AN_ARM]
+        exclusions = [self._below_top(name).replace(":(top", ":(top,exclude", 1) for name in NOT_OF_AN_ARM]
         arguments = ["diff", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames", "--unified=0"]
-        gone, come, in_head = list[str](), list[str](), True
-        for line in self._out(*arguments, before, after, "--", ":/", *own).splitlines():
+        removed_lines, added_lines, in_head = list[str](), list[str](), True
+        for line in self._out(*arguments, old_commit, new_commit, "--", ":/", *exclusions).splitlines():
             in_head = line.startswith("diff --git ") or (in_head and not line.startswith("@@ "))
             if line.startswith(("diff --git ", "@@ ")) or (in_head and line.startswith(("index ", "--- ", "+++ "))):
                 continue
-            gone += [line] if in_head or not line.startswith("+") else []
-            come += [line] if in_head or not line.startswith("-") else []
-        return gone, come
+            removed_lines += [line] if in_head or not line.startswith("+") else []
+            added_lines += [line] if in_head or not line.startswith("-") else []
+        return removed_lines, added_lines
 
     def list_files_of(self, commit: str) -> list[str]:
         """List the files of a commit, as the top has them."""
@@ -155,24 +155,24 @@ class Repository:
             if name
         ]
 
-    def list_changed_files(self, before: str, after: str) -> dict[str, str]:
+    def list_changed_files(self, old_commit: str, new_commit: str) -> dict[str, str]:
         """List the files that differ between two commits, of what is part of an arm, as the top has them: file -> lines
         that come and go (``+3 -1``; ``binary`` where there are none), whether it is new or removed, and its modes where
         they differ (``mode 100644 to 100755``: it may be executed now).
         """
-        own = [self._below_top(name).replace(":(top", ":(top,exclude", 1) for name in NOT_OF_AN_ARM]
+        exclusions = [self._below_top(name).replace(":(top", ":(top,exclude", 1) for name in NOT_OF_AN_ARM]
         options = ["diff", "-z", "--no-ext-diff", "--no-textconv", "--no-renames"]
-        counted = self._run(*options, "--numstat", before, after, "--", ":/", *own).stdout.split("\0")
-        listed = iter(self._run(*options, "--raw", before, after, "--", ":/", *own).stdout.split("\0"))
+        counts = self._run(*options, "--numstat", old_commit, new_commit, "--", ":/", *exclusions).stdout.split("\0")
+        listed = iter(self._run(*options, "--raw", old_commit, new_commit, "--", ":/", *exclusions).stdout.split("\0"))
         heads = {name: head.lstrip(":").split() for head, name in zip(listed, listed)}
         changed = {}
-        for line in filter(None, counted):
-            come, gone, name = line.split("\t", 2)
+        for line in filter(None, counts):
+            lines_added, lines_removed, name = line.split("\t", 2)
             mode_before, mode_after, _, _, kind = heads[name]
-            parts = ["binary" if come == "-" else f"+{come} -{gone}"]
+            parts = ["binary" if lines_added == "-" else f"+{lines_added} -{lines_removed}"]
             if not (kind_text := _KINDS.get(kind, "")) and mode_before != mode_after:
                 mode = f"mode {mode_before} to {mode_after}"
-                parts = [mode] if come == gone == "0" else [*parts, mode]
+                parts = [mode] if lines_added == lines_removed == "0" else [*parts, mode]
             changed[name] = f"{', '.join(parts)}{kind_text}"
         return changed
 
@@ -199,25 +199,25 @@ class Repository:
         git_call.require_merged(self.top)
         self._require_addable()
         head = self.arm("HEAD")
-        whole, tree = self._write_trees()
+        full_tree, tree = self._write_trees()
         if git_call.is_sparse(self.top):
             git_call.require_in_sparse_checkout(self.top, self._write_trees(as_sparse=True)[1], tree)
         if tree == head.tree:
             return Arm(commit=head.commit, tree=tree, flags=tuple(flags), words=label or head.words)
-        return self.commit_arm(whole, tree, head, flags, label)
+        return self.commit_arm(full_tree, tree, head, flags, label)
 
     def _write_trees(self, *, as_sparse: bool = False) -> tuple[str, str]:
         with git_call.index_of_tree(self.top) as environment:
             git_call.add_all(self.top, environment, as_sparse=as_sparse)
             git_call.require_clean_submodules(self.top, environment)
-            own = [self._below_top(name) for name in (FOLDER, ROWS, AUTO)]
-            own += [f":(top,literal){name}" for name in self.list_left_out()]
-            git_call.take_out(self.folder, own, environment)
+            pathspecs = [self._below_top(name) for name in (FOLDER, ROWS, AUTO)]
+            pathspecs += [f":(top,literal){name}" for name in self.list_left_out()]
+            git_call.take_out(self.folder, pathspecs, environment)
             return self._out("write-tree", environment=environment), self.write_code_tree(environment)
 
-    def commit_arm(self, whole: str, tree: str, parent: Arm, flags: Sequence[str], label: str) -> Arm:
+    def commit_arm(self, full_tree: str, tree: str, parent: Arm, flags: Sequence[str], label: str) -> Arm:
         """Make an arm of a tree as a commit after its parent's, and hold it by a ref; `tree`: that of its code."""
-        commit = git_call.commit_tree(self.folder, whole, parent.commit, f"plumbline: {label or 'a candidate'}")
+        commit = git_call.commit_tree(self.folder, full_tree, parent.commit, f"plumbline: {label or 'a candidate'}")
         self.hold(f"arms/{tree[:12]}", commit)
         return Arm(commit=commit, tree=tree, flags=tuple(flags), words=label or commit[:7])
 
@@ -236,8 +236,8 @@ class Repository:
 
     def to_commit(self, message: str) -> str:
         """The command that commits the working tree as it was tried: `git commit -a` leaves out new files."""
-        own = [*self.list_left_out(), *self.of_a_loop(), f"{self.prefix}/{NAME}".lstrip("/")]
-        new = [name for name in self.list_untracked() if name not in own]
+        left_out_names = [*self.list_left_out(), *self.of_a_loop(), f"{self.prefix}/{NAME}".lstrip("/")]
+        new = [name for name in self.list_untracked() if name not in left_out_names]
         begin = f"git add {shlex.join(f':/{name}' for name in new)} && " if new else ""
         begin = "git add -A :/ && " if len(begin) > 200 else begin
         return f"{git_call.to_show_changes(self.top)}{begin}git commit -am {shlex.quote(message)}"
@@ -262,11 +262,11 @@ class Repository:
 
     def list_of_runs(self) -> list[str]:
         """List the untracked files that have the name of one that a run wrote, or lie where runs write."""
-        written = written_files.read(self.folder / FOLDER)
+        written_names = written_files.read(self.folder / FOLDER)
         outputs = [f"{self.prefix}/{name}".lstrip("/") for name in self.output]
-        written |= set(outputs)
+        written_names |= set(outputs)
         folders = tuple(f"{name}/" for name in outputs)
-        return [name for name in self.list_untracked() if name in written or name.startswith(folders)]
+        return [name for name in self.list_untracked() if name in written_names or name.startswith(folders)]
 
     def list_printed_to(self) -> list[str]:
         """List the untracked files that this process prints to (`plumbline try > try.log`), as the top has them."""
@@ -274,8 +274,8 @@ class Repository:
         files = []
         for name in self.list_untracked():
             with contextlib.suppress(OSError):  # a link to itself, or it was there a moment ago
-                there = (self.top / name).stat()
-                files += [name] if (there.st_dev, there.st_ino) in mine else []
+                file_status = (self.top / name).stat()
+                files += [name] if (file_status.st_dev, file_status.st_ino) in mine else []
         return files
 
     def list_untracked(self) -> list[str]:
@@ -288,14 +288,14 @@ class Repository:
     def leave_out(self, *names: str) -> None:
         """Have git ignore names of the folder by its own `info/exclude`, which no commit has."""
         path = self.folder / self._out("rev-parse", "--git-path", "info/exclude")
-        below = re.sub(r"([\\*?\[ ])", r"\\\1", f"/{self.prefix}/" if self.prefix else "/")
+        prefix = re.sub(r"([\\*?\[ ])", r"\\\1", f"/{self.prefix}/" if self.prefix else "/")
         make_folder(path.parent)
         with name_in_errors(path), open(path, "a+", encoding="utf-8", errors="surrogateescape") as file:
             file.seek(0)
             content = file.read()
-            missing = [line for name in names if (line := below + name) not in content.splitlines()]
-            begin = "\n" if missing and content and not content.endswith("\n") else ""
-            file.write(begin + "".join(f"{line}\n" for line in missing))
+            missing_lines = [line for name in names if (line := prefix + name) not in content.splitlines()]
+            begin = "\n" if missing_lines and content and not content.endswith("\n") else ""
+            file.write(begin + "".join(f"{line}\n" for line in missing_lines))
 
     def check_out(self, commit: str, copy: Path, share: Sequence[str] = (), output: Sequence[str] = ()) -> Path:
         """Make a copy of a commit to run in, and return the trainer's folder in it; `output` are empty folders of it.
@@ -316,20 +316,20 @@ class Repository:
     def _fill_copy(self, commit: str, copy: Path, share: Sequence[str], output: Sequence[str]) -> Path:
         """Put into a copy what its commit has not: submodules, what is shared, empty folders."""
         git_call.fill_submodules(self.top, commit, copy)
-        here = copy / self.prefix
+        folder = copy / self.prefix
         for name in share:
             if not os.path.lexists(self.folder / name):
                 raise PlumblineError(
                     f"{self.folder / NAME}: run.share: there is no {name!r} in {self.folder}; make it, or take it out"
                 )
-            _link(self.folder / name, here / name)
+            _link(self.folder / name, folder / name)
         for name in output:
-            if os.path.lexists(here / name) and not (here / name).is_dir():
+            if os.path.lexists(folder / name) and not (folder / name).is_dir():
                 raise PlumblineError(
                     f"{self.folder / NAME}: run.output: {name!r} is a file that git has, and no folder; take it out"
                 )
-            make_folder(here / name)
-        return here
+            make_folder(folder / name)
+        return folder
 
     def remove(self, copy: Path) -> None:
         """Take a copy away with what its run wrote."""
@@ -341,8 +341,8 @@ class Repository:
 
     def write_code_tree(self, environment: Mapping[str, str]) -> str:
         """The tree of an index less what is no part of an arm."""
-        own = [self._below_top(name) for name in NOT_OF_AN_ARM]
-        git_call.take_out(self.folder, own, environment)
+        pathspecs = [self._below_top(name) for name in NOT_OF_AN_ARM]
+        git_call.take_out(self.folder, pathspecs, environment)
         return self._out("write-tree", "--missing-ok", environment=environment)  # a partial clone fetches nothing
 
     def _require_addable(self) -> None:

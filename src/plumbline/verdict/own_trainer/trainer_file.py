@@ -222,7 +222,7 @@ def parse(content: dict[str, object], path: Path) -> TrainerFile:
     for name in file.metric.files:
         if (file.folder / name).is_dir():
             keys = {"file": file.metric.file, "json": file.metric.json}
-            keys |= {f"others.{other}": text for other, text in file.metric.others.items()}
+            keys |= {f"others.{other_name}": text for other_name, text in file.metric.others.items()}
             key, place = next(item for item in keys.items() if item[1] == name or item[1].startswith(f"{name}:"))
             raise PlumblineError(
                 f"{path}: metric.{key}: {name} is a folder; name the file in it, such as "
@@ -296,9 +296,9 @@ def _check_metric(metric: MetricPart, path: Path) -> None:
             f"{path}: metric: names no metric; write pattern = '^val_bpb:\\s+(\\S+)', json = \"run.jsonl:val_bpb\", or "
             'name = "val_bpb" for lines METRIC val_bpb=0.99'
         )
-    others = {f"metric.others.{name}": text for name, text in metric.others.items()}
+    other_texts = {f"metric.others.{name}": text for name, text in metric.others.items()}
     patterns = {"metric.pattern": metric.pattern} if metric.pattern else {}
-    for key, text in (patterns if metric.json else patterns | others).items():
+    for key, text in (patterns if metric.json else patterns | other_texts).items():
         try:
             groups = re.compile(text).groups
         except (re.error, OverflowError, RecursionError) as error:
@@ -310,7 +310,7 @@ def _check_metric(metric: MetricPart, path: Path) -> None:
             )
         if groups != 1:
             raise PlumblineError(f"{path}: {key}: {text!r} has {groups} groups; put the number, and only it, in (...)")
-    for key, text in ({"metric.json": metric.json} | others if metric.json else {}).items():
+    for key, text in ({"metric.json": metric.json} | other_texts if metric.json else {}).items():
         if not all(text.rpartition(":")[::2]) or not _is_below(text.rpartition(":")[0]):
             raise PlumblineError(f"{path}: {key}: {text!r} is no FILE:KEY below the folder, such as run.jsonl:val_bpb")
     if metric.file and not _is_below(metric.file):
@@ -322,8 +322,8 @@ def _check_metric(metric: MetricPart, path: Path) -> None:
                 '"evaluate.py" or "data/val*"'
             )
     if metric.held_out and metric.held_out not in metric.others:
-        near = nearest(metric.held_out, metric.others)
-        raise PlumblineError(f"{path}: metric.held_out: {metric.held_out!r} is none of metric.others{near}")
+        hint = nearest(metric.held_out, metric.others)
+        raise PlumblineError(f"{path}: metric.held_out: {metric.held_out!r} is none of metric.others{hint}")
 
 
 def _check_decide(decide: DecidePart, path: Path) -> None:

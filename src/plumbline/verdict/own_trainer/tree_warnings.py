@@ -62,8 +62,8 @@ def _warn_of_own_tree(repository: Repository, commit: str, command: str) -> str:
     if not places:
         return ""
     paths = "\0".join(str(path) for _, path in places)
-    done = git(repository.top, "check-ignore", "-z", "--stdin", check=False, stdin=paths)
-    tracked = [(where, path) for where, path in places if str(path) not in done.stdout.split("\0")]
+    process = git(repository.top, "check-ignore", "-z", "--stdin", check=False, stdin=paths)
+    tracked = [(where, path) for where, path in places if str(path) not in process.stdout.split("\0")]
     if not tracked:
         return ""
     listed = ", ".join(f"{where} names {path}" for where, path in tracked[:3])
@@ -75,9 +75,9 @@ def _warn_of_own_tree(repository: Repository, commit: str, command: str) -> str:
 
 def _list_forms(top: Path) -> list[str]:
     """How a text may write a path: as it is, or from the home folder."""
-    forms, own = [str(top)], find_home()
-    if own is not None and top != own and top.is_relative_to(own):
-        forms += [f"{begin}/{top.relative_to(own)}" for begin in ("~", "$HOME")]
+    forms, home = [str(top)], find_home()
+    if home is not None and top != home and top.is_relative_to(home):
+        forms += [f"{begin}/{top.relative_to(home)}" for begin in ("~", "$HOME")]
     return forms
 
 

@@ -36,14 +36,17 @@ def hash_files(copy: Path, names: Sequence[str]) -> dict[str, str]:
     return {name: hash_data(copy, [name]) for name in names}
 
 
-def read_stamps(own: Path) -> dict[str, _Stamp]:
+def read_stamps(folder: Path) -> dict[str, _Stamp]:
     """Read size, time and inode of the records in Plumbline's folder, but for those that grow with runs."""
-    paths = [*(own / name for name in ("decisions.jsonl", "session.json", "baseline.json")), *own.glob("pages/*.json")]
+    paths = [
+        *(folder / name for name in ("decisions.jsonl", "session.json", "baseline.json")),
+        *folder.glob("pages/*.json"),
+    ]
     stamps = {}
     for path in sorted(paths):
         if os.path.lexists(path):
-            there = os.lstat(path)
-            stamps[str(path)] = (there.st_size, there.st_mtime_ns, there.st_ino)
+            status = os.lstat(path)
+            stamps[str(path)] = (status.st_size, status.st_mtime_ns, status.st_ino)
     return stamps
 
 
@@ -69,32 +72,32 @@ class Look:
 
 def scan(shared: Sequence[str], seconds: float = LOOK_SECONDS) -> Look:
     """List the files that are shared, folder by folder, as far as the time goes."""
-    until, open_ = time.monotonic() + seconds, list(reversed(shared))
+    until, queue = time.monotonic() + seconds, list(reversed(shared))
     looked = Look()
-    while open_:
+    while queue:
         if time.monotonic() > until:
-            return Look(files=looked.files, folders=looked.folders, left=set(open_))
-        path = open_.pop()
+            return Look(files=looked.files, folders=looked.folders, left=set(queue))
+        path = queue.pop()
         if os.path.isdir(path):
             files, folders = _list_folder(path)
             looked.files.update(_read_stamps(files))
             looked.folders.add(path)
-            open_ += reversed(folders)
+            queue += reversed(folders)
         else:
             looked.files.update(_read_stamps([path]))
     return looked
 
 
-def list_touched(before: Look) -> list[str]:
-    """The files that differ from `before`, new ones and those that are gone among them, in what it listed."""
-    now: dict[str, _Stamp] = {}
-    listed = before.folders | before.left
-    for folder in before.folders:
+def list_touched(look: Look) -> list[str]:
+    """The files that differ from `look`, new ones and those that are gone among them, in what it listed."""
+    stamps: dict[str, _Stamp] = {}
+    listed_folders = look.folders | look.left
+    for folder in look.folders:
         files, folders = _list_folder(folder)
-        now.update(_read_stamps(files))
-        now.update(scan([new for new in folders if new not in listed]).files)
-    now.update(_read_stamps(path for path in before.files if path not in now))
-    return list_differing(before.files, now)
+        stamps.update(_read_stamps(files))
+        stamps.update(scan([new for new in folders if new not in listed_folders]).files)
+    stamps.update(_read_stamps(path for path in look.files if path not in stamps))
+    return list_differing(look.files, stamps)
 
 
 def _list_folder(folder: str) -> tuple[list[str], list[str]]:
@@ -113,8 +116,8 @@ def _list_folder(folder: str) -> tuple[list[str], list[str]]:
 def _read_stamps(paths: Sequence[str] | Iterator[str]) -> Iterator[tuple[str, _Stamp]]:
     for path in paths:
         with suppress(OSError):  # it was there a moment ago, or is a link to nothing
-            there = os.stat(path)
-            yield path, (there.st_size, there.st_mtime_ns, there.st_ino)
+            status = os.stat(path)
+            yield path, (status.st_size, status.st_mtime_ns, status.st_ino)
 
 
 def ask_for_readers(reports: Path, names: Sequence[str]) -> None:
@@ -148,18 +151,18 @@ def read_outside_files(folder: Path, began: float) -> OutsideFiles | None:
     """Read the notes in a folder of reports of a run that began then; None where no Python of it reported anything."""
     if not any(folder.glob("*.began")):
         return None
-    read: dict[str, float] = {}
-    opened: set[str] = set()
+    read_times: dict[str, float] = {}
+    opened_names: set[str] = set()
     for path in folder.glob("*.outside"):
         for line in path.read_text(encoding="utf-8", errors="surrogateescape").splitlines():
             with suppress(ValueError):  # the line of a process that was ended in it
                 kind, name, time = json.loads(line)
                 if kind in "ru" and time is not None:
-                    read[name] = min(time, read.get(name, time))
+                    read_times[name] = min(time, read_times.get(name, time))
                 if kind in "wau":
-                    opened.add(name)
+                    opened_names.add(name)
     return OutsideFiles(
-        read=dict(sorted(read.items())), written=sorted(each for each in opened if _is_new(each, began))
+        read=dict(sorted(read_times.items())), written=sorted(each for each in opened_names if _is_new(each, began))
     )
 
 

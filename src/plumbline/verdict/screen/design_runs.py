@@ -59,13 +59,15 @@ class DesignRuns:
 
     def explain_too_few_values(self) -> str:
         """State why nothing can be judged where too few runs have a value, and what to do."""
-        lost = [self.made[row].run for row in self.lost_rows]
-        reason = f"{len(self.made) - len(lost)} of its {len(self.made)} runs have a value, which tell no effect apart"
+        lost_runs = [self.made[row].run for row in self.lost_rows]
+        reason = (
+            f"{len(self.made) - len(lost_runs)} of its {len(self.made)} runs have a value, which tell no effect apart"
+        )
         if len(self.dropped) == len(self.design.effects):
             reason = "each of them makes its runs crash"
-        if not lost:
+        if not lost_runs:
             return reason
-        last = ": ".join(filter(None, (lost[-1].outcome, lost[-1].why)))
+        last = ": ".join(filter(None, (lost_runs[-1].outcome, lost_runs[-1].why)))
         return (
             f"{reason} (the last one: {last}); put right or take out what crashes, or, if none of them is to blame, "
             "begin anew with --first-seed"
@@ -99,8 +101,8 @@ class DesignRuns:
         crashed = [not run.run.has_value for run in self.made]
         levels = [level for row, level in self.probes.items() if row < len(crashed) and crashed[row]]
         levels = [level for level in levels if level not in self.dropped]
-        known = [*((level,) for level in (*self.dropped, *levels)), *self.clashing]
-        blamed = blame_crashes(self.design, crashed, known)
+        causes = [*((level,) for level in (*self.dropped, *levels)), *self.clashing]
+        blamed = blame_crashes(self.design, crashed, causes)
         levels += [each[0] for each in blamed if len(each) == 1]
         pairs = [(each[0], each[1]) for each in blamed if len(each) == 2]
         if levels or pairs:
@@ -119,36 +121,37 @@ class DesignRuns:
             )
         self.dropped += levels
         self.clashing += pairs
-        again = [
+        repeats = [
             row for row in self.lost_rows if row not in self.replaced_rows and self._is_explained(row, levels, pairs)
         ]
-        again = [row for row in again if row not in self.probes]
-        self.replaced_rows.update(again)
+        repeats = [row for row in repeats if row not in self.probes]
+        self.replaced_rows.update(repeats)
         self.design = drop_levels(
             self.design,
             dropped=self.dropped,
             clashing=self.clashing,
             after=len(self.made),
-            again=again,
+            again=repeats,
         )
 
     def _describe_crashes(self, level: Level) -> str:
         """State how many of a level's runs have no value, and the level beside which all have one, if there is one."""
-        own = [run for run in self.made if run.request.settings[level[0]] == level[1]]
-        lost = sum(not run.run.has_value for run in own)
-        beside = [
-            other
-            for other in self.design.effects
-            if other != level and all((run.request.settings[other[0]] == other[1]) == run.run.has_value for run in own)
+        runs = [run for run in self.made if run.request.settings[level[0]] == level[1]]
+        crashes = sum(not run.run.has_value for run in runs)
+        partners = [
+            partner
+            for partner in self.design.effects
+            if partner != level
+            and all((run.request.settings[partner[0]] == partner[1]) == run.run.has_value for run in runs)
         ]
-        if lost < len(own) and len(beside) == 1:
-            other = name_level(beside[0])
+        if crashes < len(runs) and len(partners) == 1:
+            name = name_level(partners[0])
             return (
-                f"{name_level(level)} has no value in all {lost} runs without {other} (if it needs that, make one of "
+                f"{name_level(level)} has no value in all {crashes} runs without {name} (if it needs that, make one of "
                 "the two)"
             )
-        how = " or ".join(sorted({run.run.outcome for run in own if not run.run.has_value}))
-        return f"{name_level(level)}: {lost} of its {format_count(len(own), 'run')} {how}"
+        outcomes = " or ".join(sorted({run.run.outcome for run in runs if not run.run.has_value}))
+        return f"{name_level(level)}: {crashes} of its {format_count(len(runs), 'run')} {outcomes}"
 
     def _is_explained(self, row: int, levels: Collection[Level], pairs: Collection[tuple[Level, Level]]) -> bool:
         run = set(self.design.settings(row).items())
@@ -158,14 +161,19 @@ class DesignRuns:
         """Where most runs crash and no level explains it alone, put in a run of each level that no other run clears; of
         more than half of them only where all rows are made.
         """
-        cleared = {level for row, lost in enumerate(crashed) if not lost for level in self.design.settings(row).items()}
+        cleared = {
+            level
+            for row, has_crashed in enumerate(crashed)
+            if not has_crashed
+            for level in self.design.settings(row).items()
+        }
         suspects = [
             level
             for level in self.design.effects
             if level not in cleared and level not in self.dropped and level not in self.probes.values()
         ]
-        early = len(self.made) < len(self.design.rows)
-        if not suspects or (early and 2 * len(suspects) > len(self.design.effects)):
+        is_early = len(self.made) < len(self.design.rows)
+        if not suspects or (is_early and 2 * len(suspects) > len(self.design.effects)):
             return
         self.notes.append(
             f"most runs crash: {format_count(len(suspects), 'level')} that no finished run has "
@@ -178,22 +186,22 @@ class DesignRuns:
         """Add a run for each that was lost by chance, so that the effects can be told apart as well as before; where
         most were lost, that is no chance.
         """
-        missing = [row for row in self.lost_rows if row not in self.replaced_rows and row not in self.probes]
-        if 2 * len(missing) > len(self.made):
+        rows = [row for row in self.lost_rows if row not in self.replaced_rows and row not in self.probes]
+        if 2 * len(rows) > len(self.made):
             return False
-        missing = missing[: max(0, MOST_TIMES * self.terms.runs - len(self.design.rows))]
-        if not missing or rounds >= MOST_ROUNDS:
+        rows = rows[: max(0, MOST_TIMES * self.terms.runs - len(self.design.rows))]
+        if not rows or rounds >= MOST_ROUNDS:
             return False
-        self.replaced_rows.update(missing)
+        self.replaced_rows.update(rows)
         self.notes.append(
-            f"{format_count(len(missing), 'run')} without a value: {len(missing)} more "
-            f"{'is' if len(missing) == 1 else 'are'} made"
+            f"{format_count(len(rows), 'run')} without a value: {len(rows)} more "
+            f"{'is' if len(rows) == 1 else 'are'} made"
         )
         self.design = augment_design(
             self.design,
             dropped=self.dropped,
-            lost=self.lost_rows,
-            runs=len(missing),
+            lost_rows=self.lost_rows,
+            runs=len(rows),
             seed=self.terms.first_seed + len(self.design.rows),
         )
         return True

@@ -113,10 +113,10 @@ def advance(
     effects, rounds = None, 0
     while len(course.made) < len(course.design.rows) and len(course.dropped) < len(course.design.effects):
         until = _next_stop(len(course.made), len(course.design.rows), looks, list(course.probes))
-        taken = course.take(course.request_rows(until))
-        if isinstance(taken, Step):
-            return taken
-        course.made += taken
+        step_or_runs = course.take(course.request_rows(until))
+        if isinstance(step_or_runs, Step):
+            return step_or_runs
+        course.made += step_or_runs
         course.drop_what_crashes()
         if len(course.made) in looks:
             effects = course.estimate(level)
@@ -140,20 +140,20 @@ def advance(
     )
     if effects is None or not effects.df or all(effect.gain != effect.gain for effect in effects.effects):
         return withhold(decision, course.explain_too_few_values())
-    chosen = tuple(effect.level for effect in effects.effects if effect.chosen)
-    if not chosen:
+    chosen_levels = tuple(effect.level for effect in effects.effects if effect.chosen)
+    if not chosen_levels:
         return _finish(replace(decision, verdict=Outcome.DISCARD))
-    return _prove(course, replace(decision, chosen=chosen))
+    return _prove(course, replace(decision, chosen=chosen_levels))
 
 
-def _next_stop(made: int, rows: int, looks: Sequence[int], probes: Sequence[int]) -> int:
+def _next_stop(made_rows: int, rows: int, looks: Sequence[int], probes: Sequence[int]) -> int:
     """The number of rows after which something is looked at next: crashes, or the effects halfway."""
-    if ahead := [row for row in probes if row >= made]:
+    if ahead := [row for row in probes if row >= made_rows]:
         return max(ahead) + 1
     stop = FIRST_LOOK_AT_CRASHES
-    while stop <= made:
+    while stop <= made_rows:
         stop *= 2
-    return min([stop, rows, *(look for look in looks if look > made)])
+    return min([stop, rows, *(look for look in looks if look > made_rows)])
 
 
 def is_clear(effects: ScreenEffects, dropped: Collection[Level] = ()) -> bool:
@@ -162,49 +162,51 @@ def is_clear(effects: ScreenEffects, dropped: Collection[Level] = ()) -> bool:
     One that was dropped is never chosen; one whose effect the runs do not tell may gain as much.
     """
     least = min((effect.gain for effect in effects.effects if effect.chosen), default=None)
-    rest = [effect for effect in effects.effects if not effect.selected and effect.level not in dropped]
-    return least is not None and all(effect.high < least for effect in rest)
+    other_effects = [effect for effect in effects.effects if not effect.selected and effect.level not in dropped]
+    return least is not None and all(effect.high < least for effect in other_effects)
 
 
 def _prove(course: DesignRuns, decision: ScreenDecision) -> Step | ScreenDecision:
     """Run the set and the baseline with fresh seeds, and each level's set without it where that is asked for."""
     terms = course.terms
-    taken = course.take(_request_fresh_runs(course, decision.chosen))
-    if isinstance(taken, Step):
-        return taken
-    fresh, without = ([run for run in taken if run.request.part == part] for part in (FRESH, LEFT_OUT))
-    baseline, own = _list_values(fresh[::2]), _list_values(fresh[1::2])
-    decision = replace(decision, runs=(*decision.runs, *fresh, *without))
+    step_or_runs = course.take(_request_fresh_runs(course, decision.chosen))
+    if isinstance(step_or_runs, Step):
+        return step_or_runs
+    fresh, left_out_runs = ([run for run in step_or_runs if run.request.part == part] for part in (FRESH, LEFT_OUT))
+    baseline, values = _list_values(fresh[::2]), _list_values(fresh[1::2])
+    decision = replace(decision, runs=(*decision.runs, *fresh, *left_out_runs))
     if len(baseline) < 2:
         return withhold(decision, "fewer than two fresh runs of the baseline have a value")
     # What the set lost may have been its worst: as many of the baseline's worst are left out, for a stricter test.
-    lost = terms.fresh_runs - len(own)
-    rest = sorted(baseline, reverse=terms.higher)[: len(baseline) - lost]
-    if min(len(own), len(rest)) < 2:
+    gap = terms.fresh_runs - len(values)
+    best_values = sorted(baseline, reverse=terms.higher)[: len(baseline) - gap]
+    if min(len(values), len(best_values)) < 2:
         return _finish(replace(decision, verdict=Outcome.UNDECIDED))
-    difference = compare_means(rest, own, higher=terms.higher, least=terms.minimum_gain)
-    kept = difference.p <= terms.alpha / (1 + lost) and difference.gain > terms.minimum_gain
-    decision = replace(decision, verdict=Outcome.KEEP if kept else Outcome.DISCARD, confirmation=difference)
-    if lost:
-        said = (
-            f"{lost} of {terms.fresh_runs} fresh runs of the set have no value and may have been its worst: as many of "
-            f"the baseline's worst are left out, and p must be {terms.alpha / (1 + lost):.3g} at most"
+    difference = compare_means(best_values, values, higher=terms.higher, least=terms.minimum_gain)
+    is_kept = difference.p <= terms.alpha / (1 + gap) and difference.gain > terms.minimum_gain
+    decision = replace(decision, verdict=Outcome.KEEP if is_kept else Outcome.DISCARD, confirmation=difference)
+    if gap:
+        note = (
+            f"{gap} of {terms.fresh_runs} fresh runs of the set have no value and may have been its worst: as many of "
+            f"the baseline's worst are left out, and p must be {terms.alpha / (1 + gap):.3g} at most"
         )
-        decision = replace(decision, notes=(*decision.notes, said))
-    return _finish(_leave_out(decision, without, own))
+        decision = replace(decision, notes=(*decision.notes, note))
+    return _finish(_leave_out(decision, left_out_runs, values))
 
 
-def _request_fresh_runs(course: DesignRuns, chosen: Sequence[Level]) -> list[Request]:
+def _request_fresh_runs(course: DesignRuns, levels: Sequence[Level]) -> list[Request]:
     """Request the fresh runs of all arms in turn, so that what drifts meanwhile moves all of them alike."""
     terms, baseline = course.terms, {factor.name: factor.levels[0] for factor in course.design.factors}
-    whole = baseline | dict(chosen)
-    left = [whole | {name: baseline[name]} for name, _ in chosen] if terms.leave_one_out and len(chosen) > 1 else []
+    full_set = baseline | dict(levels)
+    partial_sets = (
+        [full_set | {name: baseline[name]} for name, _ in levels] if terms.leave_one_out and len(levels) > 1 else []
+    )
     first = terms.first_seed + len(course.design.rows)
     first_left = first + 2 * terms.fresh_runs
     return [
         Request(settings=arm, seed=start + turn * len(arms) + place, part=part)
         for turn in range(terms.fresh_runs)
-        for part, start, arms in ((FRESH, first, [baseline, whole]), (LEFT_OUT, first_left, left))
+        for part, start, arms in ((FRESH, first, [baseline, full_set]), (LEFT_OUT, first_left, partial_sets))
         for place, arm in enumerate(arms)
     ]
 
@@ -213,13 +215,13 @@ def _list_values(runs: Sequence[ScreenRun]) -> list[float]:
     return [run.run.value for run in runs if run.run.has_value and run.run.value is not None]
 
 
-def _leave_out(decision: ScreenDecision, runs: Sequence[ScreenRun], own: Sequence[float]) -> ScreenDecision:
-    """Compare the set's values (`own`) with those of the set without each level, and note where these are missing."""
+def _leave_out(decision: ScreenDecision, runs: Sequence[ScreenRun], set_values: Sequence[float]) -> ScreenDecision:
+    """Compare the set's values (`set_values`) with those of it without each level, and note where these are missing."""
     left_out, notes = list[LeftOut](), list[str]()
     for place, level in enumerate(decision.chosen if runs else ()):
         values = _list_values(runs[place :: len(decision.chosen)])
         if len(values) > 1:
-            difference = compare_means(values, own, higher=decision.terms.higher)
+            difference = compare_means(values, set_values, higher=decision.terms.higher)
             left_out.append(LeftOut(level=level, difference=difference))
         else:
             notes.append(f"what {name_level(level)} gains in the set is not known: without it runs have no value")
@@ -242,16 +244,16 @@ def _finish(decision: ScreenDecision) -> ScreenDecision:
 
 def withhold(decision: ScreenDecision, reason: str) -> ScreenDecision:
     """Withhold a verdict for a reason; what was estimated stays on the page."""
-    named = name_some([name_level(level) for level in decision.chosen]) if decision.chosen else "any of them"
-    sentence = f"Whether {named} gains cannot be judged: {reason.rstrip('.')}."
+    names = name_some([name_level(level) for level in decision.chosen]) if decision.chosen else "any of them"
+    sentence = f"Whether {names} gains cannot be judged: {reason.rstrip('.')}."
     return replace(decision, verdict=Outcome.CANNOT_BE_JUDGED, sentence=sentence)
 
 
 def withhold_implausible(decision: ScreenDecision, level: Level, reason: str, *, looked_at: bool) -> ScreenDecision:
     """Withhold what is confirmed where a level gains more than any modification had, unless that was looked at."""
     if looked_at:
-        said = f"{name_level(level)}: {reason}. So large a gain was said to have been looked at (--accept-implausible)."
-        return replace(decision, notes=(*decision.notes, said))
+        note = f"{name_level(level)}: {reason}. So large a gain was said to have been looked at (--accept-implausible)."
+        return replace(decision, notes=(*decision.notes, note))
     sentence = f"{name_level(level)} is not taken for a gain before somebody has looked at it: {reason}."
     return replace(decision, verdict=Outcome.IMPLAUSIBLE, sentence=sentence)
 

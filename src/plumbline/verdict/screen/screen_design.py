@@ -148,7 +148,7 @@ def augment_design(
     design: ScreenDesign,
     *,
     dropped: Collection[Level] = (),
-    lost: Collection[int] = (),
+    lost_rows: Collection[int] = (),
     runs: int,
     seed: int,
 ) -> ScreenDesign:
@@ -156,7 +156,7 @@ def augment_design(
 
     Args:
         dropped: levels that no new row has.
-        lost: rows without a value.
+        lost_rows: those without a value.
 
     Raises:
         PlumblineError: a baseline's level was dropped.
@@ -165,19 +165,19 @@ def augment_design(
     if not runs:
         return design
     places = {factor.name: place for place, factor in enumerate(design.factors)}
-    most = {place: set(range(size)) for place, size in enumerate(space.sizes)}
+    choices = {place: set(range(size)) for place, size in enumerate(space.sizes)}
     for name, level in dropped:
         levels = design.factors[places[name]].levels
         if level == levels[0]:
             raise PlumblineError(f"the baseline's level {quote(level)} of {quote(name)} cannot be dropped")
-        most[places[name]].discard(levels.index(level))
+        choices[places[name]].discard(levels.index(level))
     levels_NF = design.levels_NF
-    there_NF = np.delete(levels_NF, sorted(lost), axis=0)
-    starts = [levels_NF[sorted(lost)]] if len(lost) == runs and not dropped else []
-    added_NF = make_d_optimal(space, runs, rng, starts=starts, fixed_NF=there_NF, most=most)
+    there_NF = np.delete(levels_NF, sorted(lost_rows), axis=0)
+    starts = [levels_NF[sorted(lost_rows)]] if len(lost_rows) == runs and not dropped else []
+    added_NF = make_d_optimal(space, runs, rng, starts=starts, fixed_NF=there_NF, most=choices)
     rows = (*design.rows, *_name_rows(design.factors, rng.permutation(added_NF)))
-    early = tuple(look for look in design.looks if look < len(design.rows))
-    return replace(design, rows=rows, looks=(*early, len(rows)))
+    looks = tuple(look for look in design.looks if look < len(design.rows))
+    return replace(design, rows=rows, looks=(*looks, len(rows)))
 
 
 def drop_levels(
@@ -208,12 +208,14 @@ def drop_levels(
     for place, number in map(places.__getitem__, dropped):
         open_NF[open_NF[:, place] == number, place] = 0
     for pair in clashing:
-        both = np.flatnonzero([all(row[f] == level for f, level in map(places.__getitem__, pair)) for row in open_NF])
-        for number, row in enumerate(both):
+        clashing_rows = np.flatnonzero(
+            [all(row[f] == level for f, level in map(places.__getitem__, pair)) for row in open_NF]
+        )
+        for number, row in enumerate(clashing_rows):
             open_NF[row, places[pair[number % 2]][0]] = 0
     rows = (*design.rows[:after], *_name_rows(design.factors, open_NF))
-    early = tuple(look for look in design.looks if look < len(design.rows))
-    return replace(changed, rows=rows, looks=(*early, len(rows)))
+    looks = tuple(look for look in design.looks if look < len(design.rows))
+    return replace(changed, rows=rows, looks=(*looks, len(rows)))
 
 
 def insert_single_levels(design: ScreenDesign, levels: Sequence[Level], *, after: int) -> ScreenDesign:
@@ -222,8 +224,8 @@ def insert_single_levels(design: ScreenDesign, levels: Sequence[Level], *, after
         tuple(level if factor.name == name else factor.levels[0] for factor in design.factors) for name, level in levels
     ]
     every = (*design.rows[:after], *rows, *design.rows[after:])
-    early = tuple(look for look in design.looks if look <= after)
-    return replace(design, rows=every, looks=(*early, len(every)))
+    looks = tuple(look for look in design.looks if look <= after)
+    return replace(design, rows=every, looks=(*looks, len(every)))
 
 
 def predict_errors(design: ScreenDesign) -> Mapping[Level, float]:
@@ -280,20 +282,20 @@ def _choose_standard(space: FactorSpace, runs: int, rng: np.random.Generator) ->
 
     A standard design of fewer runs is filled up with D-optimal ones.
     """
-    factors, best = len(space.sizes), (0.0, np.empty((0, 0), dtype=int), "")
+    factors, top = len(space.sizes), (0.0, np.empty((0, 0), dtype=int), "")
     for standard in list_standard_designs(factors, runs, rng):
         levels_NF, construction = (standard.levels_NF + 1) // 2, standard.construction
-        if missing := runs - len(levels_NF):
-            levels_NF = np.concatenate([levels_NF, make_d_optimal(space, missing, rng, fixed_NF=levels_NF)])
-            construction += f", and {missing} D-optimal {'run' if missing == 1 else 'runs'}"
+        if gap := runs - len(levels_NF):
+            levels_NF = np.concatenate([levels_NF, make_d_optimal(space, gap, rng, fixed_NF=levels_NF)])
+            construction += f", and {gap} D-optimal {'run' if gap == 1 else 'runs'}"
         efficiency = d_efficiency(space, levels_NF)
         if standard.clear and efficiency >= CLEAR_IS_WORTH:
             return levels_NF, construction
-        best = max(best, (efficiency, levels_NF, construction), key=lambda choice: choice[0])
-    if best[0] < ORTHOGONAL:
+        top = max(top, (efficiency, levels_NF, construction), key=lambda choice: choice[0])
+    if top[0] < ORTHOGONAL:
         levels_NF = make_d_optimal(space, runs, rng, starts=[(cut_larger_design(factors, runs, rng) + 1) // 2])
-        best = max(best, (d_efficiency(space, levels_NF), levels_NF, "D-optimal"), key=lambda choice: choice[0])
-    return best[1], best[2]
+        top = max(top, (d_efficiency(space, levels_NF), levels_NF, "D-optimal"), key=lambda choice: choice[0])
+    return top[1], top[2]
 
 
 def _find_tied(space: FactorSpace, levels_NF: np.ndarray) -> list[PlacedLevel]:
@@ -332,18 +334,18 @@ def describe_aliases(design: ScreenDesign) -> list[str]:
     # Half of an interaction belongs to each of its own two effects; only those of others mislead.
     leans_QI = np.abs(columns.alias_PI[1:])
     leans_QI[columns.pairs.T, np.arange(len(labels))] = 0.0
-    most, groups = float(leans_QI.max()), len(columns.group_equal())
-    apart = f"Of {len(labels):,} interactions of two, {groups:,} can be tested next to the effects, one at a time."
-    if most < 1e-9:
-        return ["Every effect is clear of what any two others gain together beyond their sum.", apart]
+    peak, groups = float(leans_QI.max()), len(columns.group_equal())
+    note = f"Of {len(labels):,} interactions of two, {groups:,} can be tested next to the effects, one at a time."
+    if peak < 1e-9:
+        return ["Every effect is clear of what any two others gain together beyond their sum.", note]
     lines = [
-        f"What two gain together beyond their sum falls on the effect of a third by {most:.2f} of it at most (.50 is "
+        f"What two gain together beyond their sum falls on the effect of a third by {peak:.2f} of it at most (.50 is "
         "usual where two levels each cannot be told apart).",
-        apart,
+        note,
     ]
     for place, name in enumerate(names):
-        strong = np.flatnonzero(leans_QI[place] >= STRONG_LEAN)
-        if len(strong):
-            strong = strong[np.argsort(-leans_QI[place, strong], kind="stable")]
-            lines.append(f"{name}: {name_some([labels[pair] for pair in strong], 3)}")
+        pairs = np.flatnonzero(leans_QI[place] >= STRONG_LEAN)
+        if len(pairs):
+            pairs = pairs[np.argsort(-leans_QI[place, pairs], kind="stable")]
+            lines.append(f"{name}: {name_some([labels[pair] for pair in pairs], 3)}")
     return lines

@@ -196,11 +196,11 @@ def _judge_effects(
     p_gain_Q, p_harm_Q = p_of_gains(gains_Q, errors_Q, df), p_of_gains(-gains_Q, errors_Q, df)
     adjusted_Q = adjust(p_gain_Q, rule, m=len(gains_Q))
     selected_Q = adjusted_Q <= level  # never of NaN
-    chosen = choose_set(design, gains_Q, selected_Q & [own not in dropped for own in design.effects])
+    chosen_set = choose_set(design, gains_Q, selected_Q & [each not in dropped for each in design.effects])
     margin_Q = errors_Q * (float(t_isf((1 - INTERVAL) / 2, df)) if df else math.nan)
     return [
         Effect(
-            level=own,
+            level=each,
             gain=float(gain),
             error=float(error),
             df=df,
@@ -210,9 +210,9 @@ def _judge_effects(
             low=float(gain - margin),
             high=float(gain + margin),
             selected=bool(selected),
-            chosen=own in chosen,
+            chosen=each in chosen_set,
         )
-        for own, gain, error, p_gain, p_harm, adjusted, margin, selected in zip(
+        for each, gain, error, p_gain, p_harm, adjusted, margin, selected in zip(
             design.effects, gains_Q, errors_Q, p_gain_Q, p_harm_Q, adjusted_Q, margin_Q, selected_Q, strict=True
         )
     ]
@@ -267,7 +267,7 @@ def _find_interactions(
 
 
 def blame_crashes(
-    design: ScreenDesign, crashed: Sequence[bool], known: Collection[tuple[Level, ...]] = ()
+    design: ScreenDesign, crashed: Sequence[bool], causes: Collection[tuple[Level, ...]] = ()
 ) -> list[tuple[Level, ...]]:
     """Name what makes runs crash beside what is known: two levels that do so together, or one level.
 
@@ -276,11 +276,11 @@ def blame_crashes(
 
     Args:
         crashed: of the rows that were made, in their order; the others are not there yet.
-        known: levels and pairs of levels.
+        causes: levels and pairs of levels.
     """
     has_NQ = design.space.model_matrix(design.levels_NF[: len(crashed)])[:, 1:].astype(bool)
     there_N, crashed_N = np.ones(len(crashed), dtype=bool), np.asarray(crashed, dtype=bool)
-    blamed = [tuple(map(design.effects.index, levels)) for levels in known]
+    blamed = [tuple(map(design.effects.index, levels)) for levels in causes]
     for places in blamed:
         there_N &= ~has_NQ[:, places].all(axis=1)
     while crashed_N[there_N].any():
@@ -290,14 +290,14 @@ def blame_crashes(
             break
         blamed.append(places)
         there_N &= ~has_NQ[:, places].all(axis=1)
-    return [tuple(design.effects[place] for place in places) for places in blamed[len(known) :]]
+    return [tuple(design.effects[place] for place in places) for places in blamed[len(causes) :]]
 
 
 def _blame_level(has_NQ: np.ndarray, crashed_N: np.ndarray) -> tuple[int, ...]:
     """The level whose runs crash more than those without, by Fisher's exact test over all levels together."""
     runs, crashes = len(crashed_N), int(crashed_N.sum())
     hits_Q = has_NQ[crashed_N].sum(axis=0)
-    p_values = [p_of_crashes(int(hits), int(own), crashes, runs) for hits, own in zip(hits_Q, has_NQ.sum(axis=0))]
+    p_values = [p_of_crashes(int(hits), int(count), crashes, runs) for hits, count in zip(hits_Q, has_NQ.sum(axis=0))]
     worst = int(np.argmin(p_values))
     return (worst,) if p_values[worst] * len(p_values) <= CRASH_LEVEL else ()
 

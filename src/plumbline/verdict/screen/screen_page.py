@@ -75,8 +75,8 @@ def decision_to_json(decision: ScreenDecision) -> dict[str, Any]:
     values: dict[str, Any] = json.loads(msgspec.json.encode(decision))
     if decision.confirmation is not None:
         values["confirmation"] |= _describe_difference(decision.confirmation)
-    for left_out, own in zip(values["left_out"], decision.left_out):
-        left_out["difference"] |= _describe_difference(own.difference)
+    for left_out, comparison in zip(values["left_out"], decision.left_out):
+        left_out["difference"] |= _describe_difference(comparison.difference)
     return values | {"exit_code": decision.exit_code}
 
 
@@ -121,11 +121,11 @@ def make_page(decision: ScreenDecision) -> VerdictPage:
         "Ledger": escape_tags(decision.ledger),
         "Limits": write_list([*LIMITS, *map(escape_tags, decision.notes)]),
     }
-    told = list_told(decision)
+    sentences = list_told(decision)
     return VerdictPage(
         title=f"A screen of {decision.design.counted} beside {quote(terms.baseline)}",
         sentence=decision.sentence,
-        told=told,
+        told=sentences,
         picture=(picture := make_picture(decision)),
         alt=f"every effect with its interval{', and the half-normal plot' * picture.has_half_normal}",
         sections=sections,
@@ -134,29 +134,29 @@ def make_page(decision: ScreenDecision) -> VerdictPage:
 
 def list_told(decision: ScreenDecision) -> list[str]:
     """List the sentences next to the verdict: of the spread, and by the checks."""
-    told = [*every_check.list_told(decision.comparability), *every_check.list_told(decision.fresh_comparability)]
+    sentences = [*every_check.list_told(decision.comparability), *every_check.list_told(decision.fresh_comparability)]
     spread = [describe_spread(decision.effects)] if decision.effects is not None else []
-    return list(dict.fromkeys(filter(None, [*spread, *told])))
+    return list(dict.fromkeys(filter(None, [*spread, *sentences])))
 
 
 def make_picture(decision: ScreenDecision) -> ScreenPicture:
     """State what is drawn of a decision."""
     effects = decision.effects
-    known = [] if effects is None else [each for each in effects.effects if not math.isnan(each.error)]
-    drawn = sorted(known, key=lambda each: -abs(each.gain / each.error) if each.error else -math.inf)[:MOST]
+    estimates = [] if effects is None else [each for each in effects.effects if not math.isnan(each.error)]
+    top = sorted(estimates, key=lambda each: -abs(each.gain / each.error) if each.error else -math.inf)[:MOST]
     return ScreenPicture(
         title=f"A screen of {decision.design.counted}: {decision.verdict}",
         metric=decision.terms.metric,
         interval=format_percent(INTERVAL),
         gains=[
             PicturedGain(name=_label(each.level), middle=each.gain, low=each.low, high=each.high)
-            for each in sorted(drawn, key=lambda each: -each.gain)
+            for each in sorted(top, key=lambda each: -each.gain)
         ],
         chosen=frozenset(map(_label, decision.chosen)),
         half_normal=[] if effects is None else [(_label(level), x, y) for level, x, y in effects.half_normal],
         pseudo_error=0.0 if effects is None else effects.lenth.pseudo_error,
         simultaneous=0.0 if effects is None else effects.lenth.simultaneous,
-        left_out=len(known) - len(drawn),
+        left_out=len(estimates) - len(top),
     )
 
 
@@ -214,8 +214,8 @@ def _describe_sigma(effects: ScreenEffects, terms: ScreenTerms) -> str:
 
 
 def _describe_lenth(effects: ScreenEffects) -> str:
-    beyond = [_label(level) for level, _, size in effects.half_normal if size > effects.lenth.simultaneous]
-    listed = ", ".join(map(quote, reversed(beyond))) if beyond else "none"
+    labels = [_label(level) for level, _, size in effects.half_normal if size > effects.lenth.simultaneous]
+    listed = ", ".join(map(quote, reversed(labels))) if labels else "none"
     return (
         f"By the effects alone (Lenth 1989), a run's sigma is {effects.lenth.pseudo_error:.3g}; beyond his "
         f"simultaneous margin: {listed}. It does not decide."
@@ -276,24 +276,22 @@ def _format_interactions(effects: ScreenEffects, *, adds_up: bool) -> str:
     if not tested:
         return "These runs leave nothing by which interactions could be seen: whether two add up is not known here."
     if not effects.interactions:
-        says = "nothing here says that effects do not add up" if adds_up else "which ones do not add up is not told"
-        return f"Of {tested:,} interactions of two that can be seen, none stands out (Bonferroni at .05): {says}."
+        remark = "nothing here says that effects do not add up" if adds_up else "which ones do not add up is not told"
+        return f"Of {tested:,} interactions of two that can be seen, none stands out (Bonferroni at .05): {remark}."
     rows = []
     for each in effects.interactions:
-        others = [" × ".join(map(name_level, pair)) for pair in each.aliases]
-        rest = (
-            f"or {', '.join(others[:3])}{f' and {len(others) - 3} more' if len(others) > 3 else ''}" if others else ""
-        )
+        names = [" × ".join(map(name_level, pair)) for pair in each.aliases]
+        text = f"or {', '.join(names[:3])}{f' and {len(names) - 3} more' if len(names) > 3 else ''}" if names else ""
         gain = format_value(each.gain, each.error)
-        rows.append((" × ".join(map(name_level, each.pair)), gain, format_p(each.adjusted), rest))
+        rows.append((" × ".join(map(name_level, each.pair)), gain, format_p(each.adjusted), text))
     heads = ("two together", "gain beyond their sum", "corrected p", "same runs as")
     return f"Those that stand out of {tested:,} (Bonferroni at .05):\n\n{write_grid(heads, rows)}"
 
 
 def _write_design(decision: ScreenDecision) -> str:
-    made = [each.run.has_value for each in decision.runs if each.request.part == DESIGN]
-    told = [place for place, has_value in enumerate(made) if has_value]
-    return write_design(decision.terms, decision.design, range(len(made)), told=told)
+    results = [each.run.has_value for each in decision.runs if each.request.part == DESIGN]
+    value_places = [place for place, has_value in enumerate(results) if has_value]
+    return write_design(decision.terms, decision.design, range(len(results)), value_places=value_places)
 
 
 def _write_runs(decision: ScreenDecision) -> str:
@@ -302,9 +300,11 @@ def _write_runs(decision: ScreenDecision) -> str:
     rows = []
     for number, each in enumerate(decision.runs, start=1):
         settings = each.request.settings
-        own = [(name, settings[name]) for name in first if settings[name] != first[name]]
+        levels = [(name, settings[name]) for name in first if settings[name] != first[name]]
         part = {DESIGN: f"row {number}", FRESH: "fresh", LEFT_OUT: "fresh, one left out"}[each.request.part]
-        names = f"{len(own)} levels" if each.request.part == DESIGN else ", ".join(map(name_level, own)) or "baseline"
+        names = (
+            f"{len(levels)} levels" if each.request.part == DESIGN else ", ".join(map(name_level, levels)) or "baseline"
+        )
         rows.append(([part, names], each.run))
     return write_run_table(["run", "of"], rows, decision.terms.metric, decision.terms.unit, sigma=sigma)
 
@@ -334,15 +334,15 @@ def print_decision(decision: ScreenDecision, page: str, *, file: TextIO | None =
     parts = list[Table | Text]()
     if decision.effects is not None:
         ordered = _sort_effects(decision.effects)
-        shown = [each for place, each in enumerate(ordered) if each.chosen or place < MOST_PRINTED]
+        rows = [each for place, each in enumerate(ordered) if each.chosen or place < MOST_PRINTED]
         heads = ("effect", "gain", f"{format_percent(INTERVAL)} interval", "p of no gain", "")
         table = Table(*heads, box=box.SIMPLE_HEAD, pad_edge=False)
-        for each in shown:
+        for each in rows:
             gain, ends, p, _, _ = _format_effect(each)
             table.add_row(Text(visible(_label(each.level))), gain, ends, p, "chosen" if each.chosen else "")
         parts.append(table)
-        if len(shown) < len(decision.effects.effects):
-            parts.append(Text(f"and {len(decision.effects.effects) - len(shown)} more, on the page", style="dim"))
+        if len(rows) < len(decision.effects.effects):
+            parts.append(Text(f"and {len(decision.effects.effects) - len(rows)} more, on the page", style="dim"))
     notes = dict.fromkeys([*decision.notes, *list_told(decision)])
     print_in_terminal(parts, notes, decision.sentence, [describe_cost(decision)], file=file, width=100)
     print(page, file=file, flush=True)

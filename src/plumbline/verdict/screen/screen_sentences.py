@@ -53,10 +53,10 @@ def write_sentence(
     counted = f"{each} runs each" if runs == 2 * each else f"{runs} of {2 * each} runs"
     word = "confirmed" if verdict == Outcome.KEEP else "not confirmed"
     subject = "it" if len(names) == 1 else "the set"
-    asked = f" of no more than {terms.minimum_gain:g}" if terms.minimum_gain else ""
+    threshold = f" of no more than {terms.minimum_gain:g}" if terms.minimum_gain else ""
     return (
         f"{head}; against fresh runs of the baseline {subject} {together}{unit} "
-        f"({format_percent(INTERVAL)} interval {ends}{unit}; one-sided p = {format_p(confirmation.p)}{asked}, "
+        f"({format_percent(INTERVAL)} interval {ends}{unit}; one-sided p = {format_p(confirmation.p)}{threshold}, "
         f"{counted}): {word}."
     )
 
@@ -71,9 +71,11 @@ def describe_level(
         return f"{quote(name)} cannot be judged by the runs of this screen."
     unit = f" {strip_markup(terms.unit)}" if terms.unit else ""
     ends = f"{format_value(effect.low, effect.error)} to {format_value(effect.high, effect.error)}{unit}"
-    does = describe_effect(effect.gain, terms.metric, effect.error, higher=terms.higher)
-    known = f"{does}{unit} as an average over the others ({format_percent(INTERVAL)} interval of the gain {ends})"
+    change = describe_effect(effect.gain, terms.metric, effect.error, higher=terms.higher)
+    effect_text = (
+        f"{change}{unit} as an average over the others ({format_percent(INTERVAL)} interval of the gain {ends})"
+    )
     if not chosen:
-        return f"{quote(name)} {known}: not chosen."
+        return f"{quote(name)} {effect_text}: not chosen."
     end = {Outcome.KEEP: "confirmed", Outcome.DISCARD: "not confirmed"}.get(verdict, str(verdict))
-    return f"{quote(name)} {known}: one of the set, which is {end} by fresh runs."
+    return f"{quote(name)} {effect_text}: one of the set, which is {end} by fresh runs."

@@ -54,9 +54,9 @@ def _program(started, copy):
     return os.path.relpath(path, copy) if path.startswith(copy + os.sep) and os.path.exists(path) else called or "-"
 
 
-def _note(folder, own, program, file):
+def _note(folder, process_name, program, file):
     line = program + "\t" + file + "\n"
-    if (own, line) not in _noted and "\n" not in program + file:
-        _noted.add((own, line))
-        with open(os.path.join(folder, own + ".measures"), "a") as notes:
+    if (process_name, line) not in _noted and "\n" not in program + file:
+        _noted.add((process_name, line))
+        with open(os.path.join(folder, process_name + ".measures"), "a") as notes:
             notes.write(line)

@@ -46,16 +46,16 @@ def begin(folder, name):
         if path.endswith(".pyc") or any(part in path for part in _WITHIN):
             return
         try:
-            there = os.stat(path)
+            status = os.stat(path)
         except OSError:
-            there = None
-        if kind == "r" and (there is None or there.st_ctime < since or not stat.S_ISREG(there.st_mode)):
+            status = None
+        if kind == "r" and (status is None or status.st_ctime < since or not stat.S_ISREG(status.st_mode)):
             return
-        before = noted["r" if kind == "r" else "w"]
-        if (kind, path) in before or len(before) >= _MOST:
+        notes = noted["r" if kind == "r" else "w"]
+        if (kind, path) in notes or len(notes) >= _MOST:
             return
-        before.add((kind, path))
-        line = json.dumps([kind, path, there and there.st_mtime]) + "\n"
+        notes.add((kind, path))
+        line = json.dumps([kind, path, status and status.st_mtime]) + "\n"
         descriptor = os.open(
             os.path.join(folder, name() + ".outside"), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666
         )
@@ -74,13 +74,13 @@ def begin(folder, name):
                 path, _, flags = arguments
                 if (path.__class__ is str and path.startswith(skipped)) or isinstance(path, int):
                     return
-                how = flags & os.O_ACCMODE
-                if how == os.O_RDONLY:
+                mode = flags & os.O_ACCMODE
+                if mode == os.O_RDONLY:
                     note("r", path)
                 elif flags & (os.O_TRUNC | os.O_EXCL):
                     note("w", path)
                 else:  # a log that is continued is not read, and of an empty file, as a lock is, nothing can be
-                    note("u" if how == os.O_RDWR and not flags & os.O_APPEND and _has_content(path) else "a", path)
+                    note("u" if mode == os.O_RDWR and not flags & os.O_APPEND and _has_content(path) else "a", path)
             elif event in _SECOND_IS_WRITTEN:
                 note("w", arguments[1])
             else:

@@ -201,7 +201,7 @@ def _note_killpg(group, number):
     _note_kill(-group, number)
 
 
-def _note_pidfd(descriptor, number, *more):
+def _note_pidfd(descriptor, number, *arguments):
     with open(f"/proc/self/fdinfo/{descriptor}") as file:
         process = next(int(line.split()[1]) for line in file if line.startswith("Pid:"))
     if process > 0:  # of this namespace, and not reaped
@@ -280,12 +280,12 @@ def _wrap_exec(real):
 def _way(number):
     """Where a descriptor leads: `output`, to the run's; `captured`, to a process above this one; "" to nowhere."""
     try:
-        there = os.fstat(number)
+        status = os.fstat(number)
     except OSError:
         return ""
-    if stat.S_ISFIFO(there.st_mode):
-        return "captured" if _is_read_above(there.st_ino) else "output"
-    return "" if stat.S_ISCHR(there.st_mode) and not os.isatty(number) else "output"
+    if stat.S_ISFIFO(status.st_mode):
+        return "captured" if _is_read_above(status.st_ino) else "output"
+    return "" if stat.S_ISCHR(status.st_mode) and not os.isatty(number) else "output"
 
 
 def _is_read_above(pipe):

@@ -142,8 +142,8 @@ def _from_the_copy():
     def move(path):
         if not isinstance(path, str) or not _of_the_tree(path):
             return path
-        there = _COPY + os.path.realpath(path)[len(_TOP) :]
-        return there if os.path.exists(there) else path
+        copied_path = _COPY + os.path.realpath(path)[len(_TOP) :]
+        return copied_path if os.path.exists(copied_path) else path
 
     sys.path[:] = [move(path) for path in sys.path]
     for finder in sys.meta_path:
@@ -184,11 +184,11 @@ def _watch(event, arguments):
                     _written.add(name)
 
 
-def _report(**more):
+def _report(**fields):
     folder = os.environ.get("PLUMBLINE_REPORT", "")
     try:
         report = {"versions": {}, "shifted": _shifted, "borrowed": _list_borrowed(), "problems": _problems}
-        report.update(more)
+        report.update(fields)
         report.update(opened=sorted(_opened), written=sorted(_written), seeded=_seeded)
         report["left_alone"] = [name for name in _OTHERS if name in sys.modules]
         for name in report["left_alone"]:
@@ -219,8 +219,8 @@ def _report_end():
 
 def _next_one():
     """Run the `sitecustomize` that this one stands in front of."""
-    rest = [path for path in sys.path if os.path.abspath(path or ".") != _HERE]
-    spec = importlib.machinery.PathFinder.find_spec("sitecustomize", rest)
+    folders = [path for path in sys.path if os.path.abspath(path or ".") != _HERE]
+    spec = importlib.machinery.PathFinder.find_spec("sitecustomize", folders)
     if spec is None or spec.loader is None:
         return
     module = importlib.util.module_from_spec(spec)
