@@ -27,7 +27,7 @@ from benchmarks.gpu_check.base_scale_specs import BASELINE
 from benchmarks.gpu_check.measured_rows import State
 from plumbline.core.command_line import run
 from plumbline.core.errors import PlumblineError
-from plumbline.model.kernels.block_choices import BlockChoice, padded_width
+from plumbline.model.kernels.block_choices import BlockChoice, pad_width
 from plumbline.plan import machines
 from plumbline.plan.machines import MeasuredStepTime, Relative
 from plumbline.specs.yaml_files import ROOT, read_yaml
@@ -98,7 +98,7 @@ def find_fastest_blocks(state: State, commit: str) -> list[BlockChoice]:
     kernels: dict[tuple[str, int], list[dict[str, Any]]] = {}
     for row in [*state.measured("blocks").values(), *state.measured("other_blocks").values()]:
         if row["equal"] and row["path"] == row["kernel"]:
-            kernels.setdefault((row["kernel"], padded_width(row["head width"])), []).append(row)
+            kernels.setdefault((row["kernel"], pad_width(row["head width"])), []).append(row)
     choices = []
     for (kernel, width), rows in sorted(kernels.items()):
         best = min(rows, key=lambda row: row["ms"])

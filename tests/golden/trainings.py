@@ -133,7 +133,9 @@ def curves(training: str) -> Curves:
         for hook in hooks:
             hook.end(step)
         result[LOSS].append(loss.item())
-        for probe_value in read_all(model, online.due(step), _draw_validation(run), "float32", init_seed=run.init_seed):
+        for probe_value in read_all(
+            model, online.list_due(step), _draw_validation(run), "float32", init_seed=run.init_seed
+        ):
             result.setdefault(probe_value.probe, []).append(probe_value.value)
     for _, name, value, _ in (probe_value for hook in hooks for probe_value in hook.measurements()):
         if name not in COUNTS:

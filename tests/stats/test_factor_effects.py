@@ -171,7 +171,7 @@ def test_aliases_say_what_an_interaction_does_to_effects() -> None:
         shift[[first, second]] -= 0.5  # of which half belongs to its own two
         np.testing.assert_allclose(shift, columns.alias_PI[1:, place], atol=1e-12)
         assert np.abs(shift).max() == pytest.approx(0.5)  # eight runs: on one other effect, in full
-    assert not columns.seen.any() and columns.group_equal() == []
+    assert not columns.is_estimable.any() and columns.group_equal() == []
 
 
 def test_interactions_of_the_same_runs_are_one_group() -> None:

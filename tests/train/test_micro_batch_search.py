@@ -16,7 +16,7 @@ from plumbline.train import pretrain
 from plumbline.train.batches.micro_batch_search import (
     count_reserved_bytes,
     find_largest_batch,
-    largest,
+    find_largest_divisor,
     needs_search,
     next_smaller,
 )
@@ -34,7 +34,7 @@ def test_the_largest_divisor_that_fits(room, expected):
         if number > room:
             raise torch.OutOfMemoryError("CUDA out of memory")
 
-    assert largest(18, attempt, lambda: cleared.append(1)) == expected
+    assert find_largest_divisor(18, attempt, lambda: cleared.append(1)) == expected
     assert tried == sorted(tried, reverse=True) and len(cleared) == len(tried)
 
 
@@ -43,7 +43,7 @@ def test_another_fault_is_not_taken_for_a_lack_of_memory():
         raise RuntimeError("illegal memory access")
 
     with pytest.raises(RuntimeError, match="illegal"):
-        largest(4, broken, lambda: None)
+        find_largest_divisor(4, broken, lambda: None)
 
 
 def test_a_trial_leaves_nothing_behind():

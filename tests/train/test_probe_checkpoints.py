@@ -136,8 +136,8 @@ def test_a_reading_that_is_no_number_survives_a_checkpoint(tmp_path: Path) -> No
     after.put_back(tmp_path, ranks, [])
     again = after.online
     assert repr(again.probe_values) == repr(online.probe_values)
-    assert again.due(5) == [] and [probe.every for probe in again.due(10)] == [5] and not again.due(11)
-    assert again.due(12), "the last step"
+    assert again.list_due(5) == [] and [probe.every for probe in again.list_due(10)] == [5] and not again.list_due(11)
+    assert again.list_due(12), "the last step"
 
 
 def test_a_run_that_diverged_says_which_points_it_never_reached(packs: Path, tmp_path: Path) -> None:

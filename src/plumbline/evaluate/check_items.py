@@ -172,8 +172,8 @@ def _list_fields_read(task: Task, part: str) -> list[str]:
     """List the fields that a part of the harness's task reads; all fields of the task if that cannot be determined."""
     template = harness_tasks.configuration(task, harness_tasks.TASK_FOLDER / task.harness).get(part)
     if isinstance(template, str):
-        read = {template} | meta.find_undeclared_variables(jinja2.Environment().parse(template))
+        names = {template} | meta.find_undeclared_variables(jinja2.Environment().parse(template))
     else:
         code = getattr(template, "__code__", None)
-        read = set(code.co_consts) if code else set()
-    return [name for name in task.fields if name in read] or list(task.fields)
+        names = set(code.co_consts) if code else set()
+    return [name for name in task.fields if name in names] or list(task.fields)

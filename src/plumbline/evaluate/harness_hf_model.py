@@ -24,8 +24,8 @@ class HuggingFaceLM(HFLM):
     ) -> list[tuple[float, bool]]:
         """(log-probability in nats, whether greedy decoding gives it) of each (key, context, continuation)."""
         fits = [len(continuation) <= self.max_length for _, _, continuation in requests]
-        whole = [request for request, fit in zip(requests, fits) if fit]
-        scores = iter(super()._loglikelihood_tokens(whole, *arguments, **keywords) if whole else [])
+        short_requests = [request for request, fit in zip(requests, fits) if fit]
+        scores = iter(super()._loglikelihood_tokens(short_requests, *arguments, **keywords) if short_requests else [])
         return [next(scores) if fit else self._score_in_windows(*request[1:]) for request, fit in zip(requests, fits)]
 
     def _score_in_windows(self, context: list[int], continuation: list[int]) -> tuple[float, bool]:

@@ -176,7 +176,7 @@ def yaml_checksums(task: Task, tasks: Iterable[str]) -> dict[str, str]:
         checksums[name] = sha256_file(path)
         config = yaml.load(path.read_text(encoding="utf-8"), Loader=_PlainLoader)
         included = config.get("include", [])
-        start += [path.parent / other for other in ([included] if isinstance(included, str) else included)]
+        start += [path.parent / include for include in ([included] if isinstance(included, str) else included)]
     return dict(sorted(checksums.items()))
 
 

@@ -49,7 +49,7 @@ class TaskEntry:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TaskItems:
-    """A task's items before they are written; `shown` are the solved examples that it draws from, if it shows any.
+    """A task's items before they are written; `examples` are the solved ones that it draws from, if it shows any.
 
     `file`: that of the user's that they were read from, with the line of each item and of each solved example in the
     file of these; None if they are from elsewhere.
@@ -60,20 +60,20 @@ class TaskItems:
     items: list[Item]
     licence: str
     origin: str
-    shown: list[Item] = field(default_factory=list)
+    examples: list[Item] = field(default_factory=list)
     file: Path | None = None
     lines: list[int] = field(default_factory=list)
-    shown_lines: list[int] = field(default_factory=list)
+    example_lines: list[int] = field(default_factory=list)
 
     def describe_place(self, index: int) -> str:
         """An item's place, for a message."""
         return f"{self.file} line {self.lines[index]}" if self.file else f"{self.origin} item {index + 1}"
 
-    def where_shown(self, index: int) -> str:
+    def describe_example(self, index: int) -> str:
         """A solved example's place, for a message."""
         if self.file is None:
             return f"{self.origin} example {index + 1}"
-        return f"{self.file.with_name(self.task.examples)} line {self.shown_lines[index]}"
+        return f"{self.file.with_name(self.task.examples)} line {self.example_lines[index]}"
 
 
 def checksums(entries: dict[str, TaskEntry]) -> dict[str, str]:
@@ -161,12 +161,12 @@ def write(folder: Path, contents: list[TaskItems]) -> dict[str, TaskEntry]:
         atomic_write_text(path, item_fields.dump(content.items))
         few_shot_sha256 = ""
         if task.few_shot:
-            for index, item in enumerate(content.shown):
-                item_fields.require(task, item, content.where_shown(index))
-            check_items.items(task, content.shown, content.where_shown)
+            for index, item in enumerate(content.examples):
+                item_fields.require(task, item, content.describe_example(index))
+            check_items.items(task, content.examples, content.describe_example)
             for subject in {item.get("subject", "") for item in content.items}:
-                harness_tasks.examples(task, content.shown, subject)
-            atomic_write_text(folder / task.examples, item_fields.dump(content.shown))
+                harness_tasks.examples(task, content.examples, subject)
+            atomic_write_text(folder / task.examples, item_fields.dump(content.examples))
             few_shot_sha256 = sha256_file(folder / task.examples)
         entries[task.name] = TaskEntry(
             task_source=content.task_source,
@@ -260,10 +260,10 @@ def _make_local(tasks: tuple[Task, ...], arguments: argparse.Namespace) -> list[
                 items=[item_fields.of(task, item) for _, item in items],
                 licence="as the user's copy",
                 origin=f"local {path.name}",
-                shown=[item_fields.of(task, item) for _, item in solved],
+                examples=[item_fields.of(task, item) for _, item in solved],
                 file=path,
                 lines=[number for number, _ in items],
-                shown_lines=[number for number, _ in solved],
+                example_lines=[number for number, _ in solved],
             )
         )
     return contents
@@ -292,7 +292,7 @@ def _make_hub(tasks: tuple[Task, ...], arguments: argparse.Namespace) -> list[Ta
                 items=item_sources.read_hub_items(task, data_set.split, arguments.hub_folder),
                 licence=data_set.licence,
                 origin=f"{data_set.path} {data_set.configuration or 'default'} {data_set.split} @ {data_set.revision}",
-                shown=item_sources.read_hub_items(task, task.few_shot.split, arguments.hub_folder)
+                examples=item_sources.read_hub_items(task, task.few_shot.split, arguments.hub_folder)
                 if task.few_shot
                 else [],
             )
@@ -313,7 +313,7 @@ def _make_proxy_maker(arguments: argparse.Namespace) -> Callable[[Task], TaskIte
             items=items[: arguments.proxy_items],
             licence="as the held-out documents",
             origin=f"made from held-out documents {path.name}",
-            shown=items[arguments.proxy_items :],
+            examples=items[arguments.proxy_items :],
         )
 
     return make

@@ -72,8 +72,8 @@ def _fast_tokenizer(file: Path) -> Any:
     from plumbline.data import tokenizer as tokenizers
     from plumbline.evaluate.harness_model import end_of_text
 
-    read = tokenizers.read(file)
-    return PreTrainedTokenizerFast(tokenizer_object=read, eos_token=read.id_to_token(end_of_text(read)))
+    tokenizer = tokenizers.read(file)
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token=tokenizer.id_to_token(end_of_text(tokenizer)))
 
 
 def _brings_code(folder: Path) -> bool:

@@ -85,14 +85,14 @@ class PrefixTreeReader:
             self._score_states(queries)
         return queries.totals(requests)
 
-    def _hidden_states(self, rows: Sequence[TreeAsRow], selected_S: torch.Tensor | None = None) -> torch.Tensor:
+    def _compute_states(self, rows: Sequence[TreeAsRow], selected_S: torch.Tensor | None = None) -> torch.Tensor:
         """Last hidden states (B, T, D) of rows, the longest first, padded on the right; or (1, S, D) of the wanted."""
-        longest = self._padded_length(rows)
+        longest = self._pad_length(rows)
         tokens_BT = torch.from_numpy(pad_rows([row.tokens for row in rows], longest, self.padding)).to(self.device)
         mask = attention_mask(rows, longest, self.device)
         return self.model.hidden(tokens_BT, ForwardContext(attention_mask=mask, cache=None, selected_S=selected_S))
 
-    def _padded_length(self, rows: Sequence[TreeAsRow]) -> int:
+    def _pad_length(self, rows: Sequence[TreeAsRow]) -> int:
         """Tokens in each of `rows`, padding included."""
         longest = len(rows[0].tokens)
         if not self.padded:
@@ -103,7 +103,7 @@ class PrefixTreeReader:
     def _read_states(self, rows: Sequence[TreeAsRow], queries: _Queries) -> None:
         """Read rows that have queries, and store the hidden states that the queries need, each once; the output head
         is applied later, to the states of many passes together."""
-        length = self._padded_length(rows)
+        length = self._pad_length(rows)
         questions = [(index * length + ask.place, ask) for index, row in enumerate(rows) for ask in row.queries]
         counts = [len(ask.tokens) for _, ask in questions]
         if not questions:
@@ -111,8 +111,8 @@ class PrefixTreeReader:
         firsts_A = np.repeat([first for first, _ in questions] - np.cumsum(counts) + counts, counts)
         places_S, states_A = np.unique(firsts_A + np.arange(len(firsts_A)), return_inverse=True)
         selected_S = np.pad(places_S, (0, -len(places_S) % STATES_STEP), mode="edge")
-        found_SD = self._hidden_states(rows, torch.from_numpy(selected_S).to(self.device))[0]
-        queries.states.append(found_SD[: len(places_S)])
+        states_SD = self._compute_states(rows, torch.from_numpy(selected_S).to(self.device))[0]
+        queries.states.append(states_SD[: len(places_S)])
         queries.rows.append(states_A + queries.count)
         queries.tokens.append(np.array([token for _, ask in questions for token in ask.tokens]))
         queries.requests.append(np.repeat([ask.request for _, ask in questions], counts))
@@ -150,12 +150,12 @@ class PrefixTreeReader:
                 return
             fill = False
         most_padding = self.most_padding if self.padded else 0
-        rest = sorted(rows, key=lambda row: len(row.tokens))
-        sizes = [len(row.tokens) for row in rest]
+        queue = sorted(rows, key=lambda row: len(row.tokens))
+        sizes = [len(row.tokens) for row in queue]
         batch: list[TreeAsRow] = []
         padding = 0
-        while rest:
-            longest = self._padded_length(batch or rest[-1:])
+        while queue:
+            longest = self._pad_length(batch or queue[-1:])
             if batch:
                 tokens, gap = (len(batch) + 1) * longest, longest - sizes[-1]
                 full = tokens > self.batch_tokens or tokens * longest > self.batch_pairs
@@ -164,10 +164,10 @@ class PrefixTreeReader:
                     yield batch
                     batch, padding = [], 0
                     continue
-            parts, gap = [rest.pop()], longest - sizes.pop()
+            parts, gap = [queue.pop()], longest - sizes.pop()
             while fill and sizes and sizes[0] <= gap:
                 place = bisect_right(sizes, gap) - 1
-                parts.append(rest.pop(place))
+                parts.append(queue.pop(place))
                 gap -= sizes.pop(place)
             padding += gap
             batch.append(join_rows(parts))
@@ -183,23 +183,23 @@ class PrefixTreeReader:
         tokens = [(7 * place + 1) % self.model.spec.vocabulary for place in range(longest)]
         begin, end = tuple(tokens[: longest // 2]), tuple(tokens[longest // 2 :])
         rows = [(*begin, *end), begin[:1], (*begin, *end[2:])]
-        whole = [self._hidden_states([make_row(PrefixNode(row))])[0] for row in rows]
+        row_states = [self._compute_states([make_row(PrefixNode(row))])[0] for row in rows]
 
-        def same(found_TD: torch.Tensor, row: int) -> bool:
-            apart = (found_TD[: len(whole[row])] - whole[row]).abs().amax()
-            return bool(apart <= TOLERANCE * whole[row].abs().amax())
+        def matches(states_TD: torch.Tensor, row: int) -> bool:
+            distance = (states_TD[: len(row_states[row])] - row_states[row]).abs().amax()
+            return bool(distance <= TOLERANCE * row_states[row].abs().amax())
 
         self.padded = True
-        long_TD, short_TD = self._hidden_states([make_row(PrefixNode(row)) for row in rows[:2]])
-        self.padded = same(long_TD, 0) and same(short_TD, 1)
+        long_TD, short_TD = self._compute_states([make_row(PrefixNode(row)) for row in rows[:2]])
+        self.padded = matches(long_TD, 0) and matches(short_TD, 1)
         cache = DecodingCache()
         self.model(torch.tensor([begin], device=self.device), cache=cache)
         if cache.memory or not self.padded:
             return
         tree = make_row(PrefixNode(begin, children=[PrefixNode(end), PrefixNode(end[2:])]))
-        tree_TD, short_TD = self._hidden_states([tree, make_row(PrefixNode(rows[1]))])
+        tree_TD, short_TD = self._compute_states([tree, make_row(PrefixNode(rows[1]))])
         branch_TD = torch.cat([tree_TD[: len(begin)], tree_TD[longest:]])
-        self.shared = same(tree_TD, 0) and same(branch_TD, 2) and same(short_TD, 1)
+        self.shared = matches(tree_TD, 0) and matches(branch_TD, 2) and matches(short_TD, 1)
 
 
 def _is_likeliest(logits_SV: torch.Tensor, states_A: torch.Tensor, tokens_A: torch.Tensor) -> torch.Tensor:
@@ -247,4 +247,4 @@ class _Queries:
                     f"{int((requests_A == request).sum())} tokens, which is no number to compare answers by: look at "
                     "its weights and at the precision it was trained in, and train it again where they are at fault"
                 )
-        return [(float(total), not bool(some)) for total, some in zip(totals, wrong)]
+        return [(float(total), not bool(mistakes)) for total, mistakes in zip(totals, wrong)]

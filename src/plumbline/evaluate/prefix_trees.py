@@ -70,13 +70,13 @@ def trees(segments: Iterable[TokenSegment], *, shared: bool = True) -> list[Pref
             depth = min(common[start : end - 1], default=len(ordered[start]))
             if depth > base:  # else the path itself is the row: it is what another answer begins with
                 siblings.append(PrefixNode(ordered[start][base:depth]))
-                below = [*path, (base, siblings[-1])]
+                child_path = [*path, (base, siblings[-1])]
             else:
-                below = path
+                child_path = path
             if end - start > 1:
-                grow(start, end, depth, below, siblings[-1].children)
+                grow(start, end, depth, child_path, siblings[-1].children)
             else:
-                _add_queries(rows[ordered[start]], below)
+                _add_queries(rows[ordered[start]], child_path)
             start = end
 
     grow(0, len(ordered), 0, [], roots)

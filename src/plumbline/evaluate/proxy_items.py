@@ -100,9 +100,9 @@ class ProxyMaterial:
         """`count` sentences that do not follow `spot`, of nearly its length: of the same document if `near`, else of
         other documents. None if there are too few."""
         pool = [
-            other.text
-            for other in rng.sample(self.spots, min(len(self.spots), 20 * _CANDIDATES if near else _CANDIDATES))
-            if (other.document == spot.document) is near and abs(other.sentence - spot.sentence) > 1
+            candidate.text
+            for candidate in rng.sample(self.spots, min(len(self.spots), 20 * _CANDIDATES if near else _CANDIDATES))
+            if (candidate.document == spot.document) is near and abs(candidate.sentence - spot.sentence) > 1
         ]
         pool = sorted({text for text in pool if text != spot.text and text not in spot.context})
         pool.sort(key=lambda text: abs(len(text) - len(spot.text)))

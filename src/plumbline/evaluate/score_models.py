@@ -193,21 +193,21 @@ def score_all(options: argparse.Namespace, find: Callable[[Path], ModelToScore])
         if isinstance(model, PlumblineError):
             raise model
         # One word for all: a Hugging Face folder among runs has a tokenizer of its own.
-        others = (
+        has_own_tokenizer = (
             len(options.models) > 1
             and (model.folder / "config.json").is_file()
             and library_folder.has_tokenizer(model.folder)
         )
         folder, items_folder = model.folder, options.items_folder or model.items
         if items_folder is None:
-            _is_run(folder, None if others else options.tokenizer, options.trust_remote_code)
+            _is_run(folder, None if has_own_tokenizer else options.tokenizer, options.trust_remote_code)
             raise PlumblineError(
                 f"--items-folder is missing; give the items of the suite {options.suite}, such as "
                 f"work/demo/corpora/climbmix/items/{options.suite} (snakemake "
                 f"work/demo/corpora/climbmix/items/{options.suite}/{items.INDEX} makes them)"
             )
         frame = score_folder(
-            folder, items_folder, tokenizer=None if others else options.tokenizer or model.tokenizer,
+            folder, items_folder, tokenizer=None if has_own_tokenizer else options.tokenizer or model.tokenizer,
             suite=options.suite, limit=options.limit, policy=options.metric_policy, device=options.device,
             trust_remote_code=options.trust_remote_code, name=row_names[folder],
         )  # fmt: skip
@@ -252,8 +252,8 @@ def _row_names(folders: Sequence[Path]) -> dict[Path, str]:
         if isinstance(manifest, dict):
             names[folder] = str(manifest.get("run_id"))
             continue
-        others = [other for path, other in ends.items() if path != folder]
-        size = next((n for n in range(1, len(parts)) if all(parts[-n:] != other[-n:] for other in others)), len(parts))
+        other_ends = [end for path, end in ends.items() if path != folder]
+        size = next((n for n in range(1, len(parts)) if all(parts[-n:] != end[-n:] for end in other_ends)), len(parts))
         names[folder] = f"hf:{'/'.join(parts[-size:])}"
     folders_by_name: dict[str, Path] = {}
     for folder in folders:

@@ -29,9 +29,12 @@ class TextEncoder:
         if self._words is None:
             return self._encode_whole(texts)
         special = [any(content in text for content in self._special) for text in texts]
-        from_words = iter(self._words.encode([text for text, apart in zip(texts, special) if not apart]))
-        whole = iter(self._encode_whole([text for text, apart in zip(texts, special) if apart]))
-        return [next(whole) if apart else np.frombuffer(next(from_words), _DTYPE).tolist() for apart in special]
+        from_words = iter(self._words.encode([text for text, is_special in zip(texts, special) if not is_special]))
+        from_tokenizer = iter(self._encode_whole([text for text, is_special in zip(texts, special) if is_special]))
+        return [
+            next(from_tokenizer) if is_special else np.frombuffer(next(from_words), _DTYPE).tolist()
+            for is_special in special
+        ]
 
     def _encode_whole(self, texts: Sequence[str]) -> list[list[int]]:
         return [encoding.ids for encoding in self.tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)]

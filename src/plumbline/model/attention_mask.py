@@ -70,8 +70,8 @@ class AttentionMask:
                 call.
             context: the training length in tokens.
         """
-        same = self.same_count(n, context)
-        return self.visible_B1Q1 if same is None else torch.full_like(self.visible_B1Q1, same)
+        number = self.same_count(n, context)
+        return self.visible_B1Q1 if number is None else torch.full_like(self.visible_B1Q1, number)
 
     def same_count(self, n: KeyCount, context: int) -> float | None:
         """The number that `count_B1Q1` gives every row; None for "visible", where each row has its own."""
@@ -110,9 +110,9 @@ class AttentionMask:
                 plain=padding_BT is None,
                 length=positions.shape[1],
             )
-        before = past.key_positions_BK
-        start = before.amax(dim=1, keepdim=True) + 1
+        past_positions_BK = past.key_positions_BK
+        start = past_positions_BK.amax(dim=1, keepdim=True) + 1
         positions = torch.where(positions >= 0, positions + start, -1)
-        rows = max(before.shape[0], positions.shape[0])
-        keys = torch.cat([before.expand(rows, -1), positions.expand(rows, -1)], dim=1)
+        rows = max(past_positions_BK.shape[0], positions.shape[0])
+        keys = torch.cat([past_positions_BK.expand(rows, -1), positions.expand(rows, -1)], dim=1)
         return cls(query_positions_BQ=positions, key_positions_BK=keys, plain=False, length=keys.shape[1])

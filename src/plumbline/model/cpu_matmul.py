@@ -47,22 +47,22 @@ def varied_shapes() -> Iterator[None]:
     For results that no training goes on from: the sums are in another order.
     """
     global _shapes_vary  # no ContextVar: torch.compile does not follow one
-    before, _shapes_vary = _shapes_vary, True
+    old_value, _shapes_vary = _shapes_vary, True
     try:
         yield
     finally:
-        _shapes_vary = before
+        _shapes_vary = old_value
 
 
 @contextmanager
 def rounded_inputs() -> Iterator[None]:
     """Round the inputs of products in the block, and of their gradients' products, to bfloat16; of float32 on a CPU."""
     global _inputs_rounded  # no ContextVar: torch.compile does not follow one
-    before, _inputs_rounded = _inputs_rounded, True
+    old_value, _inputs_rounded = _inputs_rounded, True
     try:
         yield
     finally:
-        _inputs_rounded = before
+        _inputs_rounded = old_value
 
 
 def describe_rounding() -> str | None:
@@ -159,11 +159,11 @@ def _multiply_rounded(x_XI: torch.Tensor, y_OI: torch.Tensor, bias_O: torch.Tens
 def _let_library_round(x_XI: torch.Tensor, y_OI: torch.Tensor, bias_O: torch.Tensor | None) -> torch.Tensor:
     """The product by oneDNN, which may take its inputs as bfloat16."""
     settings = torch.backends.mkldnn.matmul
-    before, settings.fp32_precision = settings.fp32_precision, "bf16"
+    old_precision, settings.fp32_precision = settings.fp32_precision, "bf16"
     try:
         return _multiply_by_onednn(x_XI, y_OI, bias_O)
     finally:
-        settings.fp32_precision = before
+        settings.fp32_precision = old_precision
 
 
 @torch.no_grad()

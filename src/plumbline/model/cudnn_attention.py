@@ -33,8 +33,8 @@ def takes_call(dtype: torch.dtype, *, heads: int, groups: int, width: int, conte
 def order_back_ends(*, cudnn_first: bool) -> None:
     """Have torch's dispatcher try cuDNN's kernel first, or where it tries it by itself."""
     cudnn = int(torch.nn.attention.SDPBackend.CUDNN_ATTENTION)
-    others = [back_end for back_end in _USUAL if back_end != cudnn]
-    torch._C._set_sdp_priority_order([cudnn, *others] if cudnn_first else _USUAL)
+    other_back_ends = [back_end for back_end in _USUAL if back_end != cudnn]
+    torch._C._set_sdp_priority_order([cudnn, *other_back_ends] if cudnn_first else _USUAL)
 
 
 def version() -> str | None:

@@ -176,8 +176,8 @@ def join_ranks(device: str) -> Iterator[RankGroup]:
             raise
         if not _is_collective_failure(error):
             _post_parting_message(json.dumps([_disk_errno(error), f"rank {rank}: {type(error).__name__}: {error}"]))
-        elif isinstance(lost := group.explain(error), RankLost):
-            raise lost from None
+        elif isinstance(cause := group.explain(error), RankLost):
+            raise cause from None
         raise
     finally:
         distributed.destroy_process_group()

@@ -19,11 +19,11 @@ def attention_is_wide() -> bool:
 def wide_attention() -> Iterator[None]:
     """Compute attention of forward calls in the block in float32: inputs are widened, and the mixer has no autocast."""
     global _wide_attention  # no ContextVar: torch.compile does not follow one
-    before, _wide_attention = _wide_attention, True
+    old_value, _wide_attention = _wide_attention, True
     try:
         yield
     finally:
-        _wide_attention = before
+        _wide_attention = old_value
 
 
 def widen(x: torch.Tensor) -> torch.Tensor:

@@ -43,12 +43,12 @@ def operations(
 def products_per_token(model: Decoder, *, head: bool) -> int:
     """Multiplications per token outside of attention: one for each weight of a linear map and layer that uses it."""
     values = dict(model.named_parameters())
-    elsewhere = {"head", "stream_mixing"}
+    other_roles = {"head", "stream_mixing"}
     layers = model.spec.layers if model.spec.shared_layers else 1
     linear = sum(
         values[name].numel() * (1 if role.layer is None else layers)
         for name, role in model.parameter_roles.items()
-        if role.matrix and role.role not in elsewhere
+        if role.matrix and role.role not in other_roles
     )
     logits = model.spec.vocabulary * model.spec.width if head else 0
     return linear + logits + model.residual.products_per_token
@@ -71,11 +71,11 @@ def orthogonalisation(model: Decoder, *, concatenated: bool) -> int:
     for name, role in model.parameter_roles.items():
         if role.role in ORTHOGONALISED:
             rows, columns = values[name].shape
-            together = concatenated and role.role in ATTENTION
-            (stacks.setdefault(role.layer, []) if together else shapes).append((rows, columns))
+            is_stacked = concatenated and role.role in ATTENTION
+            (stacks.setdefault(role.layer, []) if is_stacked else shapes).append((rows, columns))
     for stack in stacks.values():
-        alike = len({columns for _, columns in stack}) == 1
-        shapes += [(sum(rows for rows, _ in stack), stack[0][1])] if alike else stack
+        has_one_width = len({columns for _, columns in stack}) == 1
+        shapes += [(sum(rows for rows, _ in stack), stack[0][1])] if has_one_width else stack
     return sum(2 * short * short * (2 * long + short) for short, long in map(sorted, shapes))
 
 

@@ -55,7 +55,7 @@ def library_errors(folder: Path) -> Iterator[None]:
     """
     from transformers.utils import logging
 
-    before = logging.get_verbosity()
+    verbosity = logging.get_verbosity()
     logging.set_verbosity_error()
     logging.disable_progress_bar()  # of no use in a log
     try:
@@ -71,7 +71,7 @@ def library_errors(folder: Path) -> Iterator[None]:
             "copy its files again"
         ) from error
     finally:
-        logging.set_verbosity(before)
+        logging.set_verbosity(verbosity)
 
 
 def read_model_type(folder: Path) -> str:
@@ -183,7 +183,7 @@ def _read_tensor_headers(folder: Path) -> dict[str, TensorHeader]:
         return _read_sharded(path)
     if path.suffix == ".safetensors" and path.is_file():
         return read_headers(path, "copy it, or save the model again")
-    pickles = sorted(other.name for other in folder.iterdir() if other.name.endswith(PICKLES))
+    pickles = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(PICKLES))
     if pickles:
         raise PlumblineError(
             f"{folder / pickles[0]} is a pickle, and reading one runs what is in it, so it is not read; if you trust "
@@ -213,13 +213,17 @@ def _read_sharded(index: Path) -> dict[str, TensorHeader]:
         )
     tensors: dict[str, TensorHeader] = {}
     for name in names:
-        here = read_headers(index.parent / name, "copy it, or save the model again")
-        lost = sorted(tensor for tensor, place in places.items() if place == name and tensor not in here)
-        twice = sorted(here.keys() & tensors.keys())
-        if lost or twice:
-            fault = f"lacks {lost[0]!r}, which {index.name} puts there" if lost else f"holds {twice[0]!r} once more"
+        headers = read_headers(index.parent / name, "copy it, or save the model again")
+        missing_names = sorted(tensor for tensor, place in places.items() if place == name and tensor not in headers)
+        repeated_names = sorted(headers.keys() & tensors.keys())
+        if missing_names or repeated_names:
+            fault = (
+                f"lacks {missing_names[0]!r}, which {index.name} puts there"
+                if missing_names
+                else f"holds {repeated_names[0]!r} once more"
+            )
             raise PlumblineError(f"{index.parent / name} {fault}; copy the whole folder")
-        tensors |= here
+        tensors |= headers
     return tensors
 
 
@@ -243,8 +247,8 @@ def _require_causal(folder: Path, config: Any) -> None:
     from transformers.models.auto import modeling_auto
 
     masked = modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES.keys() | {"bert-generation"}
-    needed = masked - modeling_auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES.keys()
-    if config.model_type in needed and getattr(config, "is_decoder", None) is False:
+    encoder_kinds = masked - modeling_auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES.keys()
+    if config.model_type in encoder_kinds and getattr(config, "is_decoder", None) is False:
         raise PlumblineError(
             f"{folder / CONFIG}: a {config.model_type} that is no decoder (is_decoder: false): it sees the tokens "
             "which it would be asked for, so it neither scores nor writes texts; give a causal language model"
@@ -256,16 +260,16 @@ def _is_saved_buffer(folder: Path, name: str, model: Any, tensors: dict[str, Ten
     what the model's own says: a causal mask, the number that is put where it has zeros, or the frequencies of rotary
     positions."""
     prefix = f"{model.base_model_prefix}."
-    stored = next((other for other in (name, name.removeprefix(prefix), prefix + name) if other in tensors), None)
-    if stored is None or not _REBUILT.search(f".{name}"):
+    stored_name = next((key for key in (name, name.removeprefix(prefix), prefix + name) if key in tensors), None)
+    if stored_name is None or not _REBUILT.search(f".{name}"):
         return False
-    shape = tensors[stored].shape
+    shape = tensors[stored_name].shape
     if _MASK.search(f".{name}"):
-        return len(shape) == 4 and shape[0] * shape[1] == 1 and _is_causal(_read_tensor(folder, stored)[0, 0])
+        return len(shape) == 4 and shape[0] * shape[1] == 1 and _is_causal(_read_tensor(folder, stored_name)[0, 0])
     if not name.endswith("inv_freq"):
-        return shape.numel() == 1 and float(_read_tensor(folder, stored)) <= _MASKED
-    own = [value for other, value in model.named_buffers() if other.endswith("inv_freq")]
-    return len(shape) == 1 and _are_frequencies(_read_tensor(folder, stored), own, model.config)
+        return shape.numel() == 1 and float(_read_tensor(folder, stored_name)) <= _MASKED
+    frequencies = [value for buffer, value in model.named_buffers() if buffer.endswith("inv_freq")]
+    return len(shape) == 1 and _are_frequencies(_read_tensor(folder, stored_name), frequencies, model.config)
 
 
 def _read_tensor(folder: Path, name: str) -> torch.Tensor:
@@ -287,13 +291,13 @@ def _is_causal(mask_TT: torch.Tensor) -> bool:
     return torch.equal(mask_TT.float(), causal_TT - causal_TT.tril(-window))
 
 
-def _are_frequencies(value: torch.Tensor, own: list[torch.Tensor], config: Any) -> bool:
+def _are_frequencies(value: torch.Tensor, frequencies: list[torch.Tensor], config: Any) -> bool:
     """Whether frequencies are the model's; earlier versions saved those of a linear scaling before it."""
     scaling = getattr(config, "rope_parameters", None) or getattr(config, "rope_scaling", None) or {}
     factors = {1.0, float(scaling.get("factor") or 1.0)}
     return any(
-        value.shape == mine.shape and torch.allclose(value.double(), mine.double() * factor, rtol=1e-2, atol=1e-7)
-        for mine in own
+        value.shape == buffer.shape and torch.allclose(value.double(), buffer.double() * factor, rtol=1e-2, atol=1e-7)
+        for buffer in frequencies
         for factor in factors
     )
 
@@ -328,11 +332,11 @@ def _require_whole(folder: Path, report: dict[str, Any]) -> None:
                 f"{folder} {fault.format(repr(names[0]))} ({len(names)} in all); save the whole model with its own "
                 "configuration"
             )
-    if others := sorted(report["mismatched_keys"]):
-        name, here, described = others[0]
+    if mismatches := sorted(report["mismatched_keys"]):
+        name, shape, described_shape = mismatches[0]
         raise PlumblineError(
-            f"{folder}: {name!r} has the shape {list(here)}, and config.json describes {list(described)} "
-            f"({len(others)} in all differ); save the whole model with its own configuration"
+            f"{folder}: {name!r} has the shape {list(shape)}, and config.json describes {list(described_shape)} "
+            f"({len(mismatches)} in all differ); save the whole model with its own configuration"
         )
     if report.get("error_msgs"):
         raise PlumblineError(f"{folder}: {report['error_msgs'][0]:.400}; save the model again")

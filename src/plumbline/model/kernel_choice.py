@@ -33,8 +33,8 @@ def choose(model: Decoder, mode: AttentionMode, device: str, dtype: torch.dtype)
     mixers = [block.attention.mixer for block in model.blocks]
     for mixer in mixers:
         mixer.attention = mode
-    own = mixers[0].kernel
-    kernel = choose_kernel(own, device, dtype, mode=mode)
+    mixer_kernel = mixers[0].kernel
+    kernel = choose_kernel(mixer_kernel, device, dtype, mode=mode)
     if mixers[0].prefers_explicit(device, dtype, model.spec.context):
         kernel = CHUNKED
     if kernel == SDPA:
@@ -42,7 +42,7 @@ def choose(model: Decoder, mode: AttentionMode, device: str, dtype: torch.dtype)
         kernel = choose_fused(
             device, dtype, heads=spec.heads, groups=spec.key_value_heads, width=spec.head_width, context=spec.context
         )
-    notice = describe_missing_package(own, device, dtype, mode=mode)
+    notice = describe_missing_package(mixer_kernel, device, dtype, mode=mode)
     cudnn = cudnn_attention.version() if kernel == CUDNN else None
     return {"asked": mode, "kernel": kernel, **package_versions(kernel), "cudnn": cudnn, "notice": notice}
 

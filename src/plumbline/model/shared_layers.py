@@ -18,14 +18,16 @@ def share_weights(layers: nn.ModuleList) -> None:
     """
     first = dict(layers[0].named_parameters())
     for number, layer in enumerate(layers[1:], start=1):
-        own = dict(layer.named_parameters())
-        if {name: value.shape for name, value in own.items()} != {name: value.shape for name, value in first.items()}:
+        weights = dict(layer.named_parameters())
+        if {name: value.shape for name, value in weights.items()} != {
+            name: value.shape for name, value in first.items()
+        }:
             raise PlumblineError(
                 f"model.shared_layers: layer {number} has other parameters than the first one "
-                f"({sorted(own.keys() ^ first.keys())}), as one of its components needs it; set it to false, or choose "
-                "another component"
+                f"({sorted(weights.keys() ^ first.keys())}), as one of its components needs it; set it to false, or "
+                "choose another component"
             )
-        for name in own:
+        for name in weights:
             path, _, attribute = name.rpartition(".")
             module = layer.get_submodule(path)
             del module._parameters[attribute]

@@ -103,11 +103,11 @@ def chance_farther(
     edges, paths = integrate_paths(design)
     total_P = np.zeros(len(t_P))
     for state, still in zip(paths.state, paths.still if heeded else paths.still_kept, strict=True):
-        here, shift = paths.look(state), gain * math.sqrt(state.information)
-        if here < look:
+        number, shift = paths.look(state), gain * math.sqrt(state.information)
+        if number < look:
             above = chance_above(paths.grid, state, still, gain)
-            total_P += chance_beyond(paths.grid, state, above, edges.keep[here - 1])
-        if here == look:
+            total_P += chance_beyond(paths.grid, state, above, edges.keep[number - 1])
+        if number == look:
             sigma_S, weight_S = (part[::4] for part in sigma_law(state.df))
             low_PS = np.clip((t_P - shift)[:, None] * sigma_S, -9, 9)
             nodes_N, weight_N = np.polynomial.legendre.leggauss(48)

@@ -27,10 +27,10 @@ def first_at_or_below(x: np.ndarray, y: np.ndarray, level: float) -> float:
     if x.shape != y.shape or (np.diff(x) <= 0).any():
         raise PlumblineError("a curve needs one value per position, and positions that increase")
     x, y = x[~np.isnan(y)], y[~np.isnan(y)]
-    below = np.flatnonzero(y <= level)
-    if not below.size:
+    places = np.flatnonzero(y <= level)
+    if not places.size:
         return math.nan
-    i = int(below[0])
+    i = int(places[0])
     if i == 0:
         return float(x[i])
     share = (y[i - 1] - level) / (y[i - 1] - y[i])

@@ -52,11 +52,13 @@ class FactorSpace:
         if not self.sizes or min(self.sizes) < 2:
             raise PlumblineError(f"a design needs factors of two levels or more, not {self.sizes}")
         for pair in self.forbidden:
-            (first, one), (second, other) = pair
+            (first, first_level), (second, second_level) = pair
             if first == second or not all(
                 0 <= factor < len(self.sizes) and 0 <= level < self.sizes[factor] for factor, level in pair
             ):
-                raise PlumblineError(f"the forbidden pair {(first, one), (second, other)} is not of two factors")
+                raise PlumblineError(
+                    f"the forbidden pair {(first, first_level), (second, second_level)} is not of two factors"
+                )
         columns = [(factor, level) for factor, size in enumerate(self.sizes) for level in range(1, size)]
         object.__setattr__(self, "_column_factors", np.array([factor for factor, _ in columns]))
         object.__setattr__(self, "_column_levels", np.array([level for _, level in columns]))
@@ -80,8 +82,8 @@ class FactorSpace:
     def allows(self, levels_NF: np.ndarray) -> np.ndarray:
         """Return for each of N runs whether it has no forbidden pair."""
         allowed_N = np.ones(len(levels_NF), dtype=bool)
-        for (first, one), (second, other) in self.forbidden:
-            allowed_N &= (levels_NF[:, first] != one) | (levels_NF[:, second] != other)
+        for (first, first_level), (second, second_level) in self.forbidden:
+            allowed_N &= (levels_NF[:, first] != first_level) | (levels_NF[:, second] != second_level)
         return allowed_N
 
     def draw_row(
@@ -121,7 +123,8 @@ class FactorSpace:
 
     def _clashes(self, chosen: dict[int, int]) -> bool:
         return any(
-            chosen.get(first) == one and chosen.get(second) == other for (first, one), (second, other) in self.forbidden
+            chosen.get(first) == first_level and chosen.get(second) == second_level
+            for (first, first_level), (second, second_level) in self.forbidden
         )
 
     def list_moves(self) -> np.ndarray:
@@ -130,7 +133,7 @@ class FactorSpace:
         tied = dict.fromkeys(tuple(sorted((first, second))) for (first, _), (second, _) in self.forbidden)
         for first, second in tied:
             levels = product(range(self.sizes[first]), range(self.sizes[second]))
-            moves += [{first: one, second: other} for one, other in levels]
+            moves += [{first: first_level, second: second_level} for first_level, second_level in levels]
         moves_CF = np.full((len(moves), len(self.sizes)), -1)
         for number, move in enumerate(moves):
             for factor, level in move.items():
@@ -217,8 +220,8 @@ class _Exchanges:
 
     def choose(self, row_F: np.ndarray, inverse_PP: np.ndarray) -> tuple[np.ndarray, float]:
         """The change that raises the determinant most, as the new run, and by which factor."""
-        own_F = self.column_FL[np.arange(len(row_F)), row_F]
-        taken_CK = np.where(self.factors_CK < 0, self.space.parameters, own_F[self.factors_CK])
+        columns_F = self.column_FL[np.arange(len(row_F)), row_F]
+        taken_CK = np.where(self.factors_CK < 0, self.space.parameters, columns_F[self.factors_CK])
         columns_CJ = np.concatenate([self.added_CK, taken_CK], axis=1)
         old_P = self.space.model_matrix(row_F)[0]
         times_Q = np.append(inverse_PP @ old_P, 0.0)
@@ -227,8 +230,8 @@ class _Exchanges:
         first_C = times_Q[columns_CJ] @ self.sign_J
         quadratic_CJJ = padded_QQ[columns_CJ[:, :, None], columns_CJ[:, None, :]]
         second_C = np.einsum("cij,i,j->c", quadratic_CJJ, self.sign_J, self.sign_J)
-        own = float(old_P @ times_Q[:-1])
-        ratio_C = (1 + own + 2 * first_C + second_C) * (1 - own) + (own + first_C) ** 2
+        leverage = float(old_P @ times_Q[:-1])
+        ratio_C = (1 + leverage + 2 * first_C + second_C) * (1 - leverage) + (leverage + first_C) ** 2
         if self.space.forbidden:
             candidates_CF = np.where(self.moves_CF < 0, row_F, self.moves_CF)
             ratio_C[~self.space.allows(candidates_CF)] = 0.0

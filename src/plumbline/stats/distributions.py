@@ -67,10 +67,10 @@ def f_quantile(p: float, df_above: float, df_below: float) -> float:
     return float(special.fdtri(df_above, df_below, p))
 
 
-def bound_share(successes: int, tried: int, tail: float) -> tuple[float, float]:
+def bound_share(successes: int, trials: int, tail: float) -> tuple[float, float]:
     """Clopper and Pearson's bounds of a true share: each is wrong with a chance of `tail` at most."""
-    low = float(special.betaincinv(successes, tried - successes + 1, tail)) if successes else 0.0
-    high = float(special.betaincinv(successes + 1, tried - successes, 1 - tail)) if successes < tried else 1.0
+    low = float(special.betaincinv(successes, trials - successes + 1, tail)) if successes else 0.0
+    high = float(special.betaincinv(successes + 1, trials - successes, 1 - tail)) if successes < trials else 1.0
     return low, high
 
 
@@ -80,10 +80,10 @@ def log_ratio(r: np.ndarray, df: float, ncp: float) -> np.ndarray:
     mode = (y + np.sqrt(y * y + 4 * n)) / 2
     width = 1 / np.sqrt(2 * mode * mode - y * mode)
     steps = np.arange(-(8 + 24 * math.sqrt(1 / n)), 8, 0.3)
-    at = np.log(mode) + width * steps
-    big = np.exp(at)
+    log_points = np.log(mode) + width * steps
+    big = np.exp(log_points)
     log_constant = (1 - n / 2) * math.log(2) - special.gammaln(n / 2)
-    terms = special.logsumexp(n * at - big * big / 2 + y * big + np.log(width * 0.3), axis=-1)
+    terms = special.logsumexp(n * log_points - big * big / 2 + y * big + np.log(width * 0.3), axis=-1)
     return terms + log_constant - ncp * ncp / 2
 
 

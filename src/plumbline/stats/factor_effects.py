@@ -119,10 +119,10 @@ def trend_p(x_NP: np.ndarray, fit: EffectFit, order: Sequence[int]) -> float:
     if df < 2 or squares < 1e-9 * float(time_N @ time_N):
         return math.nan
     slope = float(residuals_N @ rest_N) / squares
-    left = max(0.0, float(residuals_N @ residuals_N) - slope**2 * squares) / (df - 1)
-    if not slope or not left:
+    variance = max(0.0, float(residuals_N @ residuals_N) - slope**2 * squares) / (df - 1)
+    if not slope or not variance:
         return 0.0 if slope else 1.0
-    return float(2 * special.stdtr(df - 1, -abs(slope) / math.sqrt(left / squares)))
+    return float(2 * special.stdtr(df - 1, -abs(slope) / math.sqrt(variance / squares)))
 
 
 def p_of_crashes(crashed_with: int, runs_with: int, crashed: int, runs: int) -> float:

@@ -54,8 +54,8 @@ def compare_means(
     baseline: Sequence[float], candidate: Sequence[float], *, higher: bool, least: float = 0.0
 ) -> MeanDifference:
     """Compare the fresh runs of two arms, two or more of each; a gain counts upwards, whichever way the metric does."""
-    (bank, base), (runs, own) = ((len(arm), np.asarray(arm, dtype=float)) for arm in (baseline, candidate))
+    (bank, base), (runs, candidate_values) = ((len(arm), np.asarray(arm, dtype=float)) for arm in (baseline, candidate))
     df = bank + runs - 2
-    squares = float(((base - base.mean()) ** 2).sum() + ((own - own.mean()) ** 2).sum())
-    gain = float(own.mean() - base.mean()) * (1 if higher else -1)
+    squares = float(((base - base.mean()) ** 2).sum() + ((candidate_values - candidate_values.mean()) ** 2).sum())
+    gain = float(candidate_values.mean() - base.mean()) * (1 if higher else -1)
     return MeanDifference(gain, math.sqrt(squares / df * (1 / bank + 1 / runs)), df, least)

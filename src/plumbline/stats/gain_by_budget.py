@@ -111,13 +111,13 @@ def measure_gains(runs: Mapping[float, tuple[Sequence[float], Sequence[float]]],
             runs all have one value.
     """
     arms = {
-        at: [
-            _summarize(f"{name} at budget 2^{at:g}", values)
-            for name, values in zip(("the baseline", "the candidate"), both)
+        doubling: [
+            _summarize(f"{name} at budget 2^{doubling:g}", values)
+            for name, values in zip(("the baseline", "the candidate"), pair)
         ]
-        for at, both in runs.items()
+        for doubling, pair in runs.items()
     }
-    return combine_gains({at: (both[0], both[1]) for at, both in arms.items()}, higher=higher)
+    return combine_gains({doubling: (pair[0], pair[1]) for doubling, pair in arms.items()}, higher=higher)
 
 
 def combine_gains(arms: Mapping[float, tuple[ArmSummary, ArmSummary]], *, higher: bool) -> GainByBudget:
@@ -130,13 +130,13 @@ def combine_gains(arms: Mapping[float, tuple[ArmSummary, ArmSummary]], *, higher
         raise PlumblineError(f"a slope needs two budgets; there is {len(arms)}")
     doublings, sign = sorted(arms), 1 if higher else -1
     gains = [sign * (arms[at][1].mean - arms[at][0].mean) for at in doublings]
-    sides = [arms[at] for at in doublings]
+    pairs = [arms[at] for at in doublings]
 
     def estimate(weights: np.ndarray) -> WelchEstimate:
         parts = [
             (weight**2 * side.variance / side.n, side.n - 1)
-            for weight, both in zip(weights.tolist(), sides)
-            for side in both
+            for weight, pair in zip(weights.tolist(), pairs)
+            for side in pair
         ]
         variance = math.fsum(part for part, _ in parts)
         if not variance > 0:

@@ -39,8 +39,10 @@ def compute_lenth_margins(effects: Sequence[float], confidence: float = 0.95) ->
     inside = sizes[sizes < 2.5 * first]
     pseudo = 1.5 * float(np.median(inside)) if len(inside) else 0.0
     df = len(sizes) / 3
-    one, every = (1 + confidence) / 2, (1 + confidence ** (1 / len(sizes))) / 2
-    return LenthMargins(pseudo, pseudo * float(special.stdtrit(df, one)), pseudo * float(special.stdtrit(df, every)))
+    level, joint_level = (1 + confidence) / 2, (1 + confidence ** (1 / len(sizes))) / 2
+    return LenthMargins(
+        pseudo, pseudo * float(special.stdtrit(df, level)), pseudo * float(special.stdtrit(df, joint_level))
+    )
 
 
 def half_normal_quantiles(number: int) -> np.ndarray:

@@ -41,21 +41,21 @@ class InteractionColumns:
     rest_NI: np.ndarray
 
     @property
-    def seen(self) -> np.ndarray:
+    def is_estimable(self) -> np.ndarray:
         """Whether anything of each interaction is outside the main effects."""
-        own = np.einsum("ni,ni->i", self.z_NI, self.z_NI)
-        left = np.einsum("ni,ni->i", self.rest_NI, self.rest_NI)
-        return np.asarray(left > SEEN * np.maximum(own, SEEN))
+        squares = np.einsum("ni,ni->i", self.z_NI, self.z_NI)
+        rest_squares = np.einsum("ni,ni->i", self.rest_NI, self.rest_NI)
+        return np.asarray(rest_squares > SEEN * np.maximum(squares, SEEN))
 
     def group_equal(self) -> list[list[int]]:
         """Group the interactions that can be seen by those that no run tells apart."""
-        seen = np.flatnonzero(self.seen)
-        directions_NI = self.rest_NI[:, seen] / np.linalg.norm(self.rest_NI[:, seen], axis=0)
+        places = np.flatnonzero(self.is_estimable)
+        directions_NI = self.rest_NI[:, places] / np.linalg.norm(self.rest_NI[:, places], axis=0)
         first_I = (np.abs(directions_NI) > 1e-4).argmax(axis=0)
-        signs_I = np.sign(directions_NI[first_I, np.arange(len(seen))])
+        signs_I = np.sign(directions_NI[first_I, np.arange(len(places))])
         keys_IN = ((directions_NI * signs_I).round(5) + 0.0).T
         groups: dict[bytes, list[int]] = {}
-        for place, key_N in zip(seen.tolist(), keys_IN):
+        for place, key_N in zip(places.tolist(), keys_IN):
             groups.setdefault(key_N.tobytes(), []).append(place)
         return list(groups.values())
 

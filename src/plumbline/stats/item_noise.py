@@ -182,7 +182,7 @@ def item_verdicts(
     """
     import pandas as pd
 
-    both = [add_seed_error(distance, floor) for distance in distances.values()]
+    distances_with_seeds = [add_seed_error(distance, floor) for distance in distances.values()]
     frame = pd.DataFrame(
         {
             "se_items": [distance.se for distance in distances.values()],
@@ -190,8 +190,8 @@ def item_verdicts(
             "df_items": [distance.df for distance in distances.values()],
             "p_items": [distance.p for distance in distances.values()],
             "p_items_bonferroni": math.nan,
-            "t_seeds_and_items": [distance.t for distance in both],
-            "p_seeds_and_items": [distance.p for distance in both],
+            "t_seeds_and_items": [distance.t for distance in distances_with_seeds],
+            "p_seeds_and_items": [distance.p for distance in distances_with_seeds],
             "p_seeds_and_items_bonferroni": math.nan,
             "p_pooled_seeds_and_items": [
                 add_seed_error(distance, floor, pooled).p if pooled else math.nan for distance in distances.values()

@@ -27,13 +27,13 @@ class StoppingRule:
     Attributes:
         keep, discard: T at each look from which it is kept, or up to which it is discarded; NaN where a look cannot.
         fresh: runs with fresh seeds that a keep is followed by, and whose mean counts then.
-        asked: the gain that T is over, in sigma.
+        minimum_gain: the gain that T is over, in sigma.
     """
 
     keep: tuple[float, ...]
     discard: tuple[float, ...]
     fresh: int = 0
-    asked: float = 0.0
+    minimum_gain: float = 0.0
 
     @classmethod
     def of_runs(cls, count: int) -> StoppingRule:
@@ -62,18 +62,18 @@ def _draw_mean(rule: StoppingRule, baseline_W: np.ndarray, bank: int, rng: np.ra
     """The mean that counts of a try that does nothing, in each world."""
     mean_W = np.empty_like(baseline_W)
     # Only worlds in which the try still runs are drawn on: most end at their first looks.
-    running_R, sum_R, drawn = np.arange(len(baseline_W)), np.zeros_like(baseline_W), 0
+    running_R, sum_R, past_runs = np.arange(len(baseline_W)), np.zeros_like(baseline_W), 0
     for runs, (keep, discard) in enumerate(zip(rule.keep, rule.discard), start=1):
         is_last = runs == len(rule.keep)
         if math.isnan(keep) and math.isnan(discard) and not is_last:
             continue
-        sum_R += rng.standard_normal(len(running_R)) * math.sqrt(runs - drawn)
-        drawn, own_R = runs, sum_R / runs
-        t_R = (own_R - baseline_W[running_R] - rule.asked) / math.sqrt(1 / runs + 1 / bank)
+        sum_R += rng.standard_normal(len(running_R)) * math.sqrt(runs - past_runs)
+        past_runs, mean_R = runs, sum_R / runs
+        t_R = (mean_R - baseline_W[running_R] - rule.minimum_gain) / math.sqrt(1 / runs + 1 / bank)
         is_kept_R = t_R >= keep
         if rule.fresh:
-            own_R[is_kept_R] = rng.standard_normal(np.count_nonzero(is_kept_R)) / math.sqrt(rule.fresh)
+            mean_R[is_kept_R] = rng.standard_normal(np.count_nonzero(is_kept_R)) / math.sqrt(rule.fresh)
         ends_R = is_kept_R | (t_R <= discard) | is_last
-        mean_W[running_R[ends_R]] = own_R[ends_R]
+        mean_W[running_R[ends_R]] = mean_R[ends_R]
         running_R, sum_R = running_R[~ends_R], sum_R[~ends_R]
     return mean_W

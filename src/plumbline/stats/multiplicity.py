@@ -33,17 +33,17 @@ def adjust(p_values: Iterable[float], correction: Correction, *, m: int | None =
     if correction not in get_args(Correction):
         raise PlumblineError(f"unknown correction {correction!r}; known are {sorted(get_args(Correction))}")
     p = np.asarray(list(p_values), dtype=float)
-    there = ~np.isnan(p)
-    tests = int(there.sum())
-    if ((p[there] < 0) | (p[there] > 1)).any():
+    has_p = ~np.isnan(p)
+    tests = int(has_p.sum())
+    if ((p[has_p] < 0) | (p[has_p] > 1)).any():
         raise PlumblineError("a p-value lies outside [0, 1]")
     family = tests if m is None else m
     if family < tests:
         raise PlumblineError(f"a family of m = {m} tests cannot hold {tests} p-values; raise m")
     adjusted = np.full(p.shape, math.nan)
     if tests:
-        padded = np.concatenate([p[there], np.ones(family - tests)])
-        adjusted[there] = np.minimum(_correct(padded, correction), 1)[:tests]
+        padded = np.concatenate([p[has_p], np.ones(family - tests)])
+        adjusted[has_p] = np.minimum(_correct(padded, correction), 1)[:tests]
     return adjusted
 
 

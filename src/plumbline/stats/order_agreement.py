@@ -71,9 +71,9 @@ def order_agreement(
     n = len(names)
     upper = np.triu(np.ones((n, n)), 1) if counted is None else np.triu(np.asarray(counted, dtype=float), 1)
     weight = upper + upper.T
-    alike = _score_pairs(first, second) * weight
+    scores = _score_pairs(first, second) * weight
     pairs = int(upper.sum())
-    agreement = OrderAgreement(methods=n, alike=float(np.triu(alike, 1).sum()), pairs=pairs)
+    agreement = OrderAgreement(methods=n, alike=float(np.triu(scores, 1).sum()), pairs=pairs)
     if n < FEWEST or not pairs or not draws:
         return agreement
     rng = np.random.default_rng(seed)
@@ -83,7 +83,7 @@ def order_agreement(
         size = min(AT_ONCE, draws - start)
         times = rng.multinomial(n, np.full(n, 1 / n), size=size).astype(float)
         pair_counts = ((times @ weight) * times).sum(1)
-        shares.append((((times @ alike) * times).sum(1))[pair_counts > 0] / pair_counts[pair_counts > 0])
+        shares.append((((times @ scores) * times).sum(1))[pair_counts > 0] / pair_counts[pair_counts > 0])
         orders = rng.permuted(np.tile(np.arange(n), (size, 1)), axis=1)
         signs = signs_second[orders[:, :, None], orders[:, None, :]]
         chance_shares.append(((1 + signs_first * signs) / 2 * upper).sum((1, 2)) / pairs)

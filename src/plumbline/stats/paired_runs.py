@@ -41,21 +41,21 @@ def compute_paired_difference(a: pd.Series, b: pd.Series) -> PairedResult:
         PlumblineError: the two sides are not of the same index.
     """
     _require_pairs(a, b)
-    difference = a.astype(float) - b.astype(float).reindex(a.index)
-    there = difference.dropna()
-    n = len(there)
-    sigma = sample_deviation(there, subtracted=max(a.abs().max(), b.abs().max()) if n else 0.0)
+    all_differences = a.astype(float) - b.astype(float).reindex(a.index)
+    differences = all_differences.dropna()
+    n = len(differences)
+    sigma = sample_deviation(differences, subtracted=max(a.abs().max(), b.abs().max()) if n else 0.0)
     testable = n >= 2 and sigma > 0
-    t = float(there.mean() / (sigma / math.sqrt(n))) if testable else math.nan
+    t = float(differences.mean() / (sigma / math.sqrt(n))) if testable else math.nan
     return PairedResult(
-        mean=float(there.mean()) if n else math.nan,
+        mean=float(differences.mean()) if n else math.nan,
         sigma=sigma,
         n=n,
-        missing=len(difference) - n,
+        missing=len(all_differences) - n,
         t=t,
         p=float(2 * t_sf(abs(t), n - 1)) if testable else math.nan,
-        wins=int((there > 0).sum()),
-        ties=int((there == 0).sum()),
+        wins=int((differences > 0).sum()),
+        ties=int((differences == 0).sum()),
     )
 
 
@@ -79,12 +79,12 @@ def compute_paired_ratio(a: pd.Series, b: pd.Series) -> PairedRatio:
         PlumblineError: the two sides are not of the same index.
     """
     _require_pairs(a, b)
-    below = b.astype(float).reindex(a.index)
-    ratio = a.astype(float) / below.where(below != 0)
-    there = ratio.dropna()
-    low, median, high = there.quantile([0.25, 0.5, 0.75])
+    divisor = b.astype(float).reindex(a.index)
+    all_ratios = a.astype(float) / divisor.where(divisor != 0)
+    ratios = all_ratios.dropna()
+    low, median, high = ratios.quantile([0.25, 0.5, 0.75])
     return PairedRatio(
-        median=float(median), low=float(low), high=float(high), n=len(there), missing=len(ratio) - len(there)
+        median=float(median), low=float(low), high=float(high), n=len(ratios), missing=len(all_ratios) - len(ratios)
     )
 
 

@@ -40,27 +40,27 @@ def pool_spreads(groups: Iterable[Sequence[float]]) -> SigmaEstimate:
 
 def combine_estimates(*spreads: tuple[float, float]) -> SigmaEstimate:
     """Combine several estimates (sigma, df) of the same sigma into one."""
-    df = sum(own for _, own in spreads)
+    df = sum(freedom for _, freedom in spreads)
     scale = max((sigma for sigma, _ in spreads), default=0.0)
     if not df or not scale:
         return SigmaEstimate(0.0, df)
-    return SigmaEstimate(scale * math.sqrt(sum(own * (sigma / scale) ** 2 for sigma, own in spreads) / df), df)
+    return SigmaEstimate(scale * math.sqrt(sum(freedom * (sigma / scale) ** 2 for sigma, freedom in spreads) / df), df)
 
 
-def may_cross(here: SigmaEstimate, elsewhere: SigmaEstimate) -> bool:
+def may_cross(spread: SigmaEstimate, other_spread: SigmaEstimate) -> bool:
     """Return whether sigma from other groups may be pooled with that of one: a one-sided F test.
 
     Only a spread that is wider here is refused, since that is what would make keeps of nothing. Where one side has no
     degrees of freedom there is nothing to test, and nothing crosses.
     """
-    return wider_spread_p(here, elsewhere) > CROSSING_LEVEL
+    return wider_spread_p(spread, other_spread) > CROSSING_LEVEL
 
 
-def wider_spread_p(here: SigmaEstimate, elsewhere: SigmaEstimate) -> float:
+def wider_spread_p(spread: SigmaEstimate, other_spread: SigmaEstimate) -> float:
     """One-sided p of the F test that the spread here is no wider than elsewhere; NaN where one side has no estimate."""
-    if not here.df or not elsewhere.df or not elsewhere.sigma:
+    if not spread.df or not other_spread.df or not other_spread.sigma:
         return math.nan
-    return float(special.fdtrc(here.df, elsewhere.df, (here.sigma / elsewhere.sigma) ** 2))
+    return float(special.fdtrc(spread.df, other_spread.df, (spread.sigma / other_spread.sigma) ** 2))
 
 
 def wider_power(df_here: float, df_elsewhere: float, times: float, level: float = 0.05) -> float:

@@ -52,9 +52,9 @@ def spearman(x: Iterable[float], y: Iterable[float], *, resamples: int = 20_000,
     first, second = np.asarray(list(x), dtype=float), np.asarray(list(y), dtype=float)
     if first.shape != second.shape:
         raise PlumblineError(f"rank correlation needs pairs; got {first.size} and {second.size} values")
-    there = ~(np.isnan(first) | np.isnan(second))
-    first, second = _mean_ranks(first[there]), _mean_ranks(second[there])
-    n = int(there.sum())
+    is_complete = ~(np.isnan(first) | np.isnan(second))
+    first, second = _mean_ranks(first[is_complete]), _mean_ranks(second[is_complete])
+    n = int(is_complete.sum())
     if n < 3:
         raise PlumblineError(f"rank correlation needs at least three pairs; got {n}")
     first, second = first - first.mean(), second - second.mean()
@@ -86,6 +86,6 @@ def signs_preserved(before: pd.Series, after: pd.Series) -> tuple[int, int]:
     """Count the effects that keep their sign, and all those with a non-zero sign before and a value after."""
     import pandas as pd
 
-    both = pd.concat([before, after], axis=1, keys=["before", "after"]).dropna()
-    both = both[both["before"] != 0]
-    return int((np.sign(both["before"]) == np.sign(both["after"])).sum()), len(both)
+    effects = pd.concat([before, after], axis=1, keys=["before", "after"]).dropna()
+    effects = effects[effects["before"] != 0]
+    return int((np.sign(effects["before"]) == np.sign(effects["after"])).sum()), len(effects)

@@ -40,8 +40,8 @@ def find_repeated_curves(curves: Sequence[Mapping[int, float]]) -> list[CurvePai
     shares = measure_shares(curves)
     if shares is None:
         return []
-    near = np.argwhere(np.triu(shares < SHARE, k=1))
-    return [CurvePair(earlier=int(i), later=int(j), share=float(shares[i, j])) for i, j in near]
+    places = np.argwhere(np.triu(shares < SHARE, k=1))
+    return [CurvePair(earlier=int(i), later=int(j), share=float(shares[i, j])) for i, j in places]
 
 
 def find_nearest_curves(curves: Sequence[Mapping[int, float]]) -> CurvePair | None:
@@ -65,9 +65,9 @@ def measure_shares(curves: Sequence[Mapping[int, float]]) -> np.ndarray | None:
     values[~np.isfinite(values)] = math.nan
     distances = np.full((len(curves), len(curves)), math.nan)
     for place, curve in enumerate(values):
-        apart = np.abs(values[place + 1 :] - curve)
-        shared = (~np.isnan(apart)).sum(axis=1)
-        mean = np.nansum(apart, axis=1) / np.maximum(shared, 1)
+        gaps = np.abs(values[place + 1 :] - curve)
+        shared = (~np.isnan(gaps)).sum(axis=1)
+        mean = np.nansum(gaps, axis=1) / np.maximum(shared, 1)
         distances[place, place + 1 :] = np.where(shared >= STEPS, mean, math.nan)
     pairs = distances[~np.isnan(distances)]
     if len(pairs) < LEAST_CURVES or not (median := float(np.median(pairs))) > 0:

@@ -56,10 +56,10 @@ def measure_drift(values: Sequence[float], when: Sequence[float]) -> BaselineDri
     scale = float(np.abs(y).max()) or 1.0
     y, x = y / scale, (x - x.mean()) / np.ptp(x)
     slope = float(x @ y / (x @ x))
-    rest = y - y.mean() - slope * x
+    residuals = y - y.mean() - slope * x
     df = len(y) - 2
     if df <= 0:
         raise PlumblineError("drift needs three runs of the baseline: two always lie on a line")
-    variance = float(rest @ rest) / df
+    variance = float(residuals @ residuals) / df
     t = slope * math.sqrt(float(x @ x) / variance) if variance else math.copysign(math.inf, slope)
     return BaselineDrift(total=slope * scale, p=float(2 * special.stdtr(df, -abs(t))) if slope else 1.0)

@@ -57,9 +57,9 @@ def false_keeps(design: SequentialDesign, candidates: int, *, fresh_runs: int = 
         t_SK = simulate_paths(design, bank_SB, rng.standard_normal((SESSIONS, design.most)))
         keep_S = find_ends(integrate_paths(design)[0], t_SK)[0]
         if fresh_runs and keep_S.any():
-            again = np.flatnonzero(keep_S)
-            base_SN, fresh_SN = rng.standard_normal((2, len(again), fresh_runs))
-            keep_S[again] = p_of_fresh_runs(base_SN, fresh_SN) <= FRESH_LEVEL
+            places = np.flatnonzero(keep_S)
+            base_SN, fresh_SN = rng.standard_normal((2, len(places), fresh_runs))
+            keep_S[places] = p_of_fresh_runs(base_SN, fresh_SN) <= FRESH_LEVEL
         kept_S += keep_S
         bank_SB[keep_S] = rng.standard_normal((int(keep_S.sum()), design.bank))
     low, high = np.quantile(kept_S, [0.05, 0.95], method="inverted_cdf")

@@ -51,8 +51,8 @@ def find_least_gain(n: int, weights: tuple[float, ...], *, arms: int, level: flo
 
 def compute_sign_power(chance: float, n: int, level: float) -> float:
     """The chance that a one-sided sign test over n seeds is significant if each has a gain with this chance."""
-    needed = next((wins for wins in range(n + 1) if bdtrc(wins - 1, n, 0.5) <= level), None) if n else None
-    return 0.0 if needed is None else float(bdtrc(needed - 1, n, chance))
+    least_wins = next((wins for wins in range(n + 1) if bdtrc(wins - 1, n, 0.5) <= level), None) if n else None
+    return 0.0 if least_wins is None else float(bdtrc(least_wins - 1, n, chance))
 
 
 def simulate_order_test(
@@ -75,8 +75,8 @@ def simulate_taus(correlation: float, spread: float, sigma: float, n: tuple[int,
     """Kendall's tau between two views of the same methods, in many worlds with this correlation; as
     `simulate_order_test`."""
     draws, worlds = np.random.default_rng(SEED), WORLDS // 10
-    first, other = draws.normal(size=(2, worlds, methods))
-    second = correlation * first + math.sqrt(1 - correlation**2) * other
+    first, noise = draws.normal(size=(2, worlds, methods))
+    second = correlation * first + math.sqrt(1 - correlation**2) * noise
     views = [
         spread * true + sigma / math.sqrt(seeds) * draws.normal(size=true.shape)
         for true, seeds in zip((first, second), n, strict=True)

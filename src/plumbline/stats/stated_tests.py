@@ -124,8 +124,8 @@ def compare_orders(
     concordant, discordant = int((signs > 0).sum()), int((signs < 0).sum())
     correlations = np.linspace(-1, 1, _STEPS)
     taus = [simulate_taus(each, spread, sigma, n, methods=methods) for each in correlations]
-    possible_low = [c for c, drawn in zip(correlations, taus, strict=True) if np.mean(drawn >= tau - 1e-12) > level]
-    possible_high = [c for c, drawn in zip(correlations, taus, strict=True) if np.mean(drawn <= tau + 1e-12) > level]
+    possible_low = [c for c, draws in zip(correlations, taus, strict=True) if np.mean(draws >= tau - 1e-12) > level]
+    possible_high = [c for c, draws in zip(correlations, taus, strict=True) if np.mean(draws <= tau + 1e-12) > level]
     return TestedGain(
         gain=tau,
         low=float(min(possible_low, default=1.0)),

@@ -93,20 +93,20 @@ def stouffer(p_one_sided: Iterable[float], correlation: np.ndarray | None = None
         PlumblineError: the correlation has another shape, or gives the sum no variance.
     """
     p = np.asarray(list(p_one_sided), dtype=float)
-    there = ~np.isnan(p)
-    tasks = int(there.sum())
+    has_p = ~np.isnan(p)
+    tasks = int(has_p.sum())
     if correlation is None:
         variance = float(tasks)
     else:
         matrix = np.asarray(correlation, dtype=float)
         if matrix.shape != (p.size, p.size):
             raise PlumblineError(f"the correlation of {p.size} tasks must be square; its shape is {matrix.shape}")
-        variance = float(matrix[np.ix_(there, there)].sum())
+        variance = float(matrix[np.ix_(has_p, has_p)].sum())
     if tasks == 0:
         return StoufferResult(z=math.nan, p_one_sided=math.nan, p_two_sided=math.nan, tasks=0, missing=p.size)
     if not variance > 0:
         raise PlumblineError(f"this correlation gives the sum of the tasks' z the variance {variance:g}")
-    z = float(np.sum(normal_isf(p[there])) / math.sqrt(variance))
+    z = float(np.sum(normal_isf(p[has_p])) / math.sqrt(variance))
     return StoufferResult(
         z=z,
         p_one_sided=float(normal_sf(z)),

@@ -62,7 +62,7 @@ class TrainingLoop:
         while self.state.divergence is None:
             self.parts.saver.note_progress(self.step)
             due = self.step == steps or (self.step > 0 and self.step % validate_every == 0)
-            needs_losses = due or self.parts.saver.point_due(self.step) or self.state.online.due(self.step)
+            needs_losses = due or self.parts.saver.point_due(self.step) or self.state.online.list_due(self.step)
             if needs_losses and not self.catch_up():
                 return
             self.parts.saver.keep_point(self.step)
@@ -174,7 +174,7 @@ class TrainingLoop:
 
     def _probe(self) -> None:
         """Read the online probes that are due."""
-        due = self.state.online.due(self.step)
+        due = self.state.online.list_due(self.step)
         if due:
             self.state.online.add(self.step, held_out_loss.probe_values(self.parts, due))
 

@@ -277,7 +277,7 @@ class _Run:
         return loop
 
     def _write_outputs(self, loop: TrainingLoop) -> None:
-        whole = gather_weights(loop.parts.model, self.group)
+        weights = gather_weights(loop.parts.model, self.group)
         if not self.group.leader:
             return
         hooks, state = loop.parts.interventions, loop.state
@@ -286,7 +286,7 @@ class _Run:
         state.online.add_measurements(values for hook in hooks for values in hook.measurements())
         run_outputs.write(
             self.settings.out,
-            weights=whole,
+            weights=weights,
             metrics=state.metrics,
             saver=loop.parts.saver,
             online=state.online,

@@ -75,11 +75,11 @@ def require(encoded: dict[str, Any]) -> None:
 @contextlib.contextmanager
 def preserve_random_state(device: torch.device) -> Iterator[None]:
     """Put the generators' states back after a ``with`` block, whatever it draws."""
-    before = capture(device)
+    states = capture(device)
     try:
         yield
     finally:
-        python, numpy, cpu, cuda = before
+        python, numpy, cpu, cuda = states
         random.setstate(python)
         np.random.set_state(numpy)
         torch.set_rng_state(cpu)

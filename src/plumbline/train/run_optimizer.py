@@ -112,21 +112,21 @@ class RunOptimizer:
                         decay /= table[label]
             group["lr"], group["weight_decay"] = rate, decay
         by_row = [intervention.row_multipliers(step) for intervention in self.interventions]
-        before = {name: local_part(self.parameters[name]).clone() for rows in by_row for name in rows}
+        old_values = {name: local_part(self.parameters[name]).clone() for rows in by_row for name in rows}
         self.inner.step(*(() if skip is None else (skip,)))
         for rows in by_row:
             for name, multipliers_X in rows.items():
                 with undo_if(skip, self.parameters[name]):
-                    self._scale_update(name, before[name], multipliers_X)
+                    self._scale_update(name, old_values[name], multipliers_X)
         for intervention in self.interventions:
             intervention.after_step(step)
 
-    def _scale_update(self, name: str, before: torch.Tensor, multipliers_X: torch.Tensor) -> None:
+    def _scale_update(self, name: str, old_value: torch.Tensor, multipliers_X: torch.Tensor) -> None:
         """W <- W_before + s_x (W - W_before) for each row x: what the step would have done with s_x times the learning
         rate, since an optimizer's update is linear in it, decay included. (A scaled gradient would not do that: Adam
         and Muon do not feel a gradient's length.) Where s_x is 1, the row keeps its bits."""
         value = local_part(self.parameters[name])
-        torch.lerp(before, value, local_rows(multipliers_X, self.parameters[name]), out=value)
+        torch.lerp(old_value, value, local_rows(multipliers_X, self.parameters[name]), out=value)
 
     def zero_grad(self) -> None:
         """Drop the gradients of all parameters."""

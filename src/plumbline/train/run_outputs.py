@@ -70,7 +70,7 @@ def compose_manifest(loop: TrainingLoop, starts: list[dict[str, Any]], settings_
         settings_used: as they came out (micro-batch, compilation and so on).
     """
     parts = loop.parts
-    here = {
+    facts = {
         **provenance.describe_code(),
         **provenance.describe_machine(parts.ranks.device, float32_error(parts.ranks.device)),
         "packages": provenance.list_packages(),
@@ -78,9 +78,9 @@ def compose_manifest(loop: TrainingLoop, starts: list[dict[str, Any]], settings_
         **settings_used,
     }
     if parts.spec.train.precision == "bfloat16_inputs":
-        here["inputs_rounded_by"] = describe_rounding()
+        facts["inputs_rounded_by"] = describe_rounding()
     # A finished run's outputs may be given again elsewhere, under other code and settings: its start knows.
-    start_facts = here | {key: value for key, value in starts[-1].items() if key in here}
+    start_facts = facts | {key: value for key, value in starts[-1].items() if key in facts}
     return {
         "run_id": parts.spec.run_id,
         "spec": parts.spec.to_dict(),

@@ -19,7 +19,7 @@ DEVICE = "NVIDIA H100 80GB HBM3"
 def test_defaults_are_those_that_were_compiled(size: int) -> None:
     """At most 128 rows of 64 half-precision numbers, and at least 32 rows, whatever the width."""
     for width in (8, 16, 32, 48, 64, 72, 96, 128, 256, 512):
-        row, padded = row_for("softpick", "", width, size), block_choices.padded_width(width)
+        row, padded = row_for("softpick", "", width, size), block_choices.pad_width(width)
         assert padded >= width and padded & (padded - 1) == 0
         assert row.blocks == (max(32, min(128, 128 * 64 * 2 // (max(padded, 64) * size))), 32, 8, 2)
         assert row.measured == NOT_MEASURED

@@ -90,9 +90,9 @@ def check_expressible(spec: ModelSpec) -> None:
     Raises:
         PlumblineError: naming every component at fault.
     """
-    if others := beyond_llama(spec):
+    if faults := beyond_llama(spec):
         raise PlumblineError(
-            f"the Hugging Face Llama format cannot express {', '.join(others)}; use this package to run it, "
+            f"the Hugging Face Llama format cannot express {', '.join(faults)}; use this package to run it, "
             "or `plumbline export`, which includes its code"
         )
 

@@ -64,20 +64,20 @@ def write_card(
     """
     from plumbline.specs.yaml_files import PRESET_NOTES
 
-    own, spec = record["form"] == "code", run.spec
+    has_code, spec = record["form"] == "code", run.spec
     warning = " **This model is no reproduction of the paper.**"
     if spec.preset == REPRODUCTION:
         own_texts = spec.data.source == DOCUMENTS
         warning = "" if own_texts else f" Its texts, of the source {spec.data.source}, are not the paper's.{warning}"
-    needed = "torch and transformers (5 or later)" + "".join(f" and {name}" for name in requires)
+    packages = "torch and transformers (5 or later)" + "".join(f" and {name}" for name in requires)
     parts = [
         "---\nlibrary_name: transformers\npipeline_tag: text-generation\ntags: [plumbline]\n---",
         f"# {spec.key} at preset {spec.preset}",
         f"Preset: {spec.preset}. {PRESET_NOTES[spec.preset]}{warning}",
         _format_facts(run),
         "## Load it",
-        _LOAD.format(trust=", trust_remote_code=True" if own else "").rstrip(),
-        (_CODE.format(requires=f"{needed} are all that it needs") if own else _LLAMA).rstrip(),
+        _LOAD.format(trust=", trust_remote_code=True" if has_code else "").rstrip(),
+        (_CODE.format(requires=f"{packages} are all that it needs") if has_code else _LLAMA).rstrip(),
         *([_describe_capabilities(capabilities)] if capabilities is not None else []),
         _describe_comparison(record["checked"]),
         "## Evaluation",
@@ -101,9 +101,9 @@ def read_evaluation(path: Path, run: FinishedRun) -> pd.DataFrame:
         raise PlumblineError(f"--card-scores: there is no file {path}")
     fingerprint_file.read_verified(path)
     scores, labels = frames.read(path, "scores"), frames.metadata(path)
-    others = sorted(set(scores["run_id"]) - {run.spec.run_id})
-    if others:
-        raise PlumblineError(f"--card-scores: {path} is of run {others[0]}, and this one is {run.spec.run_id}")
+    other_runs = sorted(set(scores["run_id"]) - {run.spec.run_id})
+    if other_runs:
+        raise PlumblineError(f"--card-scores: {path} is of run {other_runs[0]}, and this one is {run.spec.run_id}")
     runs = {"weights_sha256": run.look_up_sha256(MODEL), "tokenizer_sha256": run.manifest.get(TOKENIZER)}
     for name, sha256 in runs.items():
         if sha256 is not None and labels.get(name) not in (None, NOT_RECORDED, sha256):

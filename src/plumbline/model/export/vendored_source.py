@@ -63,11 +63,11 @@ class VendoredSources:
 
 @dataclass(frozen=True, slots=True)
 class _Import:
-    """An import of a carried module. `whole`: of names that are modules themselves, the file of each."""
+    """An import of a carried module. `modules`: of names that are modules themselves, the file of each."""
 
     node: ast.ImportFrom | ast.Import
     file: Path | None
-    whole: dict[str, Path]
+    modules: dict[str, Path]
 
 
 def sources(spec: ModelSpec) -> VendoredSources:
@@ -83,7 +83,9 @@ def sources(spec: ModelSpec) -> VendoredSources:
         if path in imports:
             continue
         imports[path] = () if path == CHOSEN else _imports(path)
-        waiting += [file for entry in imports[path] for file in (entry.file, *entry.whole.values()) if file is not None]
+        waiting += [
+            file for entry in imports[path] for file in (entry.file, *entry.modules.values()) if file is not None
+        ]
     names = _make_names(imports)
     brought = {
         code_hash.package_of(path): offer.distribution
@@ -113,40 +115,40 @@ def _imports(path: Path) -> tuple[_Import, ...]:
 
 
 def _find_imports(path: Path) -> Iterator[_Import]:
-    own = code_hash.package_of(path)
+    package = code_hash.package_of(path)
     for node in ast.walk(code_hash.parse(path)):
         if isinstance(node, ast.Import):
-            whole = {
-                alias.name: _stand_in(file) for alias in node.names if (file := code_hash.file_of(alias.name, own))
+            modules = {
+                alias.name: _stand_in(file) for alias in node.names if (file := code_hash.file_of(alias.name, package))
             }
-            if any("." in alias.name and alias.asname is None for alias in node.names if alias.name in whole):
+            if any("." in alias.name and alias.asname is None for alias in node.names if alias.name in modules):
                 raise PlumblineError(
                     f"{path}:{node.lineno}: `{ast.unparse(node)}` cannot be carried into a folder; write it as "
                     "`from package import module`"
                 )
-            if whole:
-                yield _Import(node, None, whole)
+            if modules:
+                yield _Import(node, None, modules)
         elif isinstance(node, ast.ImportFrom) and (
-            module := code_hash.resolve_import(node.level, node.module, path, own)
+            module := code_hash.resolve_import(node.level, node.module, path, package)
         ):
-            whole = {
+            modules = {
                 alias.name: _stand_in(file)
                 for alias in node.names
-                if (file := code_hash.file_of(f"{module}.{alias.name}", own)) is not None
+                if (file := code_hash.file_of(f"{module}.{alias.name}", package)) is not None
             }
-            file = code_hash.file_of(module, own)
-            if len(whole) == len(node.names):
-                yield _Import(node, None, whole)
+            file = code_hash.file_of(module, package)
+            if len(modules) == len(node.names):
+                yield _Import(node, None, modules)
             elif file is not None:
-                _require_names(path, node, file, whole)
-                yield _Import(node, _stand_in(file), whole)
+                _require_names(path, node, file, modules)
+                yield _Import(node, _stand_in(file), modules)
 
 
 def _stand_in(file: Path) -> Path:
     return STAND_INS.get(file, file)
 
 
-def _require_names(path: Path, node: ast.ImportFrom, file: Path, whole: dict[str, Path]) -> None:
+def _require_names(path: Path, node: ast.ImportFrom, file: Path, modules: dict[str, Path]) -> None:
     """Refuse a name that a stand-in does not have."""
     if file not in STAND_INS:
         return
@@ -159,7 +161,7 @@ def _require_names(path: Path, node: ast.ImportFrom, file: Path, whole: dict[str
         for name in statement.targets
         if isinstance(name, ast.Name)
     }
-    missing = [alias.name for alias in node.names if alias.name not in names and alias.name not in whole]
+    missing = [alias.name for alias in node.names if alias.name not in names and alias.name not in modules]
     if missing:
         raise PlumblineError(
             f"{path}:{node.lineno}: {missing[0]!r} of {file.relative_to(PACKAGE.parent)} cannot be exported with "
@@ -171,30 +173,30 @@ def _make_names(imports: dict[Path, tuple[_Import, ...]]) -> dict[Path, str]:
     """The flat name of each module."""
     names: dict[Path, str] = {}
     for path in sorted(imports):
-        own = code_hash.package_of(path)
+        package = code_hash.package_of(path)
         if path.parent == CARRIED:
             name = path.stem
         else:
-            around = PACKAGE if own == PACKAGE else own.parent
-            parts = path.relative_to(around).with_suffix("").parts
+            root = PACKAGE if package == PACKAGE else package.parent
+            parts = path.relative_to(root).with_suffix("").parts
             name = "_".join(parts[:-1] if parts[-1] == "__init__" else parts)
         if name in names.values():
-            other = next(other_path for other_path, other_name in names.items() if other_name == name)
-            raise PlumblineError(f"{path} and {other} would both be {name}.py in a folder; rename one of them")
+            first_path = next(other_path for other_path, other_name in names.items() if other_name == name)
+            raise PlumblineError(f"{path} and {first_path} would both be {name}.py in a folder; rename one of them")
         names[path] = name
     return names
 
 
 def _format_head(path: Path, brought: dict[Path, str]) -> str:
     """Make the comment that states where a file is from. Its own header, if it has one, stays below."""
-    own = code_hash.package_of(path)
-    if own == PACKAGE:
+    package = code_hash.package_of(path)
+    if package == PACKAGE:
         origin, licence = _name_this_package(), "Apache-2.0"
-    elif own in brought:
-        origin, licence = f"{brought[own]} {version(brought[own])}", _licence(brought[own])
+    elif package in brought:
+        origin, licence = f"{brought[package]} {version(brought[package])}", _licence(brought[package])
     else:  # beside a module that is in no package
         origin, licence = f"installed with {', '.join(brought.values())}", "not stated"
-    place = path.relative_to(own.parent).as_posix()
+    place = path.relative_to(package.parent).as_posix()
     note = "Copied by `plumbline export`; its imports are relative here."
     return f"# {origin}, {place}, licence: {licence}.\n# {note}\n"
 
@@ -227,15 +229,15 @@ def _rewrite_imports(path: Path, imports: tuple[_Import, ...], names: dict[Path,
 
 
 def _rewrite_import(statement: _Import, names: dict[Path, str]) -> list[str]:
-    lines, rest = [], []
+    lines, aliases = [], []
     for alias in statement.node.names:
-        if alias.name in statement.whole:
-            lines.append(f"from . import {names[statement.whole[alias.name]]} as {alias.asname or alias.name}")
+        if alias.name in statement.modules:
+            lines.append(f"from . import {names[statement.modules[alias.name]]} as {alias.asname or alias.name}")
         else:
-            rest.append(alias.name + (f" as {alias.asname}" if alias.asname else ""))
-    if rest:
+            aliases.append(alias.name + (f" as {alias.asname}" if alias.asname else ""))
+    if aliases:
         begin = "" if statement.file is None else f"from .{names[statement.file]} "
-        lines.append(f"{begin}import {', '.join(rest)}")
+        lines.append(f"{begin}import {', '.join(aliases)}")
     return lines
 
 
@@ -250,15 +252,15 @@ def _write_component_table(components: dict[tuple[str, str], Path], names: dict[
 
 def _all_by_name(names: dict[Path, str]) -> str:
     """The end of the file that transformers begins with: an import of every other one."""
-    others = sorted(set(names.values()) - {root.stem for root in ROOTS})
+    modules = sorted(set(names.values()) - {root.stem for root in ROOTS})
     why = "# transformers searches for the files that are needed by lines of this form, and of no other."
-    return "\n".join(["", why, *(f"from .{name} import __name__ as _  # noqa: E402" for name in others), ""])
+    return "\n".join(["", why, *(f"from .{name} import __name__ as _  # noqa: E402" for name in modules), ""])
 
 
 @cache
 def _find_packages(path: Path) -> frozenset[str]:
     """Packages that a file cannot do without, and that are neither carried nor Python's."""
-    own, packages = code_hash.package_of(path), set[str]()
+    package, packages = code_hash.package_of(path), set[str]()
     optional = {
         id(inner) for node in ast.walk(code_hash.parse(path)) if isinstance(node, ast.Try) for inner in ast.walk(node)
     }
@@ -272,4 +274,4 @@ def _find_packages(path: Path) -> frozenset[str]:
         else:
             continue
         packages |= {module.partition(".")[0] for module in modules}
-    return frozenset(packages - sys.stdlib_module_names - {own.name, PACKAGE.name})
+    return frozenset(packages - sys.stdlib_module_names - {package.name, PACKAGE.name})

@@ -178,11 +178,11 @@ def _make_configuration(model: Decoder, capabilities: capability_check.DecodingC
 
 def _require_code(spec: RunSpec) -> None:
     """Refuse a run whose model's components are not the code that is here: it would be exported as another model."""
-    now = code_classes(spec)
-    other = sorted(key for key in now if key.startswith("model.") and now[key] != spec.components.get(key))
-    if other:
+    classes = code_classes(spec)
+    keys = sorted(key for key in classes if key.startswith("model.") and classes[key] != spec.components.get(key))
+    if keys:
         raise PlumblineError(
-            f"{spec.key}: the code of {', '.join(other)} is not the code that this run was trained with; check out the "
+            f"{spec.key}: the code of {', '.join(keys)} is not the code that this run was trained with; check out the "
             "commit in its manifest.json"
         )
 
@@ -213,15 +213,15 @@ def compare_logits(folder: Path, model: Decoder, *, code: bool, absent: tuple[st
         out = Path(scratch) / "logits.safetensors"
         request = {"folder": str(folder), "tokens": tokens_BT.tolist(), "absent": [*absent], "code": code}
         request |= {"out": str(out), "threads": torch.get_num_threads()}
-        done = subprocess.run(
+        process = subprocess.run(
             [sys.executable, "-P", str(Path(__file__).with_name("isolated_loading.py"))],
             input=json.dumps(request),
             capture_output=True,
             text=True,
             env=os.environ | {"HF_MODULES_CACHE": scratch, "HF_HUB_OFFLINE": "1"},
         )
-        if done.returncode:
-            lines = done.stderr.strip().splitlines() or ["there was no message"]
+        if process.returncode:
+            lines = process.stderr.strip().splitlines() or ["there was no message"]
             raise PlumblineError(
                 f"transformers cannot load what was exported without {', '.join(absent)} ({lines[-1]}); nothing was "
                 "left behind. A component that needs another package, or files next to its own source, cannot be "
@@ -236,7 +236,7 @@ def compare_logits(folder: Path, model: Decoder, *, code: bool, absent: tuple[st
             f"transformers gives other logits for what was exported: by up to {largest:g}, and {allowed:g} is "
             "rounding; nothing was left behind. Please report it, with the run's manifest.json"
         )
-    return {"transformers": done.stdout.strip(), "torch": str(torch.__version__), "tokens": tokens_BT.numel(),
+    return {"transformers": process.stdout.strip(), "torch": str(torch.__version__), "tokens": tokens_BT.numel(),
             "largest_difference": largest, "largest_logit": ours.abs().max().item()}  # fmt: skip
 
 
@@ -253,14 +253,14 @@ def require_free(folder: Path, run_id: str, force: bool) -> None:
         return
     if folder.is_symlink() or not folder.is_dir():
         raise PlumblineError(f"--out: {folder} is not a folder; name another folder")
-    there = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if not path.is_dir()}
-    if not there:
+    paths = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if not path.is_dir()}
+    if not paths:
         return
     record = read_export_record(folder)
-    foreign = sorted(set(there) - set(record.get("files", {})) - {EXPORT_RECORD})
+    foreign = sorted(set(paths) - set(record.get("files", {})) - {EXPORT_RECORD})
     if not record or foreign:
         raise PlumblineError(
-            f"--out: {folder} holds {(foreign or sorted(there))[0]}, which no export wrote; name another folder"
+            f"--out: {folder} holds {(foreign or sorted(paths))[0]}, which no export wrote; name another folder"
         )
     if force:
         return
@@ -269,7 +269,7 @@ def require_free(folder: Path, run_id: str, force: bool) -> None:
             f"--out: {folder} holds an export of run {record.get('run_id')}, and this is {run_id}; name another "
             "folder, or give --force to replace it"
         )
-    changed = [name for name, sha256 in record["files"].items() if name in there and sha256_file(there[name]) != sha256]
+    changed = [name for name, sha256 in record["files"].items() if name in paths and sha256_file(paths[name]) != sha256]
     if changed:
         raise PlumblineError(
             f"--out: {folder / changed[0]} was changed after it was exported; keep a copy and give --force, or name "
@@ -293,14 +293,14 @@ def replace_folder(folder: Path, record: dict[str, Any]) -> Iterator[Path]:
         yield temporary
         files = {path.name: sha256_file(path) for path in sorted(temporary.iterdir())}
         fingerprint_file.write_facts(temporary / EXPORT_RECORD, record | {"files": files})
-        before = None
+        old_folder = None
         if folder.exists() and any(folder.iterdir()):
-            before = free_name(folder, "replaced")
-            os.rename(folder, before)
+            old_folder = free_name(folder, "replaced")
+            os.rename(folder, old_folder)
         os.rename(temporary, folder)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
     fsync_directory(folder.parent)
-    if before is not None:
-        shutil.rmtree(before)
+    if old_folder is not None:
+        shutil.rmtree(old_folder)

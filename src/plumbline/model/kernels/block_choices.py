@@ -72,7 +72,7 @@ DEFAULT = (
 )
 
 
-def padded_width(width: int) -> int:
+def pad_width(width: int) -> int:
     """The power of two, of at least 16, to which a kernel pads a head."""
     return max(16, 1 << (width - 1).bit_length())
 
@@ -85,7 +85,7 @@ def choose(kernel: str, q_BHTW: torch.Tensor) -> BlockChoice:
 
 def row_for(kernel: str, device: str, width: int, size: int) -> BlockChoice:
     """The first row that fits a kernel on a device of this name, with heads of a width and numbers of a size."""
-    padded = padded_width(width)
+    padded = pad_width(width)
     for row in MEASURED + DEFAULT:
         if row.fits(kernel, device, padded, size):
             return row

@@ -55,7 +55,7 @@ def bounded_softmax(
 
 
 @triton.jit
-def _bounded(z, cap, CAPPED: tl.constexpr):
+def _bound(z, cap, CAPPED: tl.constexpr):
     """z' in base 2; z is natural, and -inf where a key is not seen."""
     if CAPPED:
         return tl.where(z == float("-inf"), z, tl.minimum(tl.maximum(z, -cap), cap)) * LOG2E
@@ -71,7 +71,7 @@ def _forward_step(
     keys = start + tl.arange(0, WALKED)
     k_NW = load_tile(k, keys, k_t, length, WIDTH, PADDED)
     z_MN = scores(q_MW, k_NW, scale, keys[None, :] <= rows[:, None], EDGE, PRECISION)
-    z_MN = _bounded(z_MN, cap, CAPPED)
+    z_MN = _bound(z_MN, cap, CAPPED)
     higher_M = tl.maximum(top_M, tl.max(z_MN, 1))
     # A row may have no key yet: its terms are e^-inf whatever finite number is taken off.
     finite_M = tl.where(higher_M == float("-inf"), 0.0, higher_M)
@@ -119,7 +119,7 @@ def _forward(
 @triton.jit
 def _gradient(z, log_sum, delta, dp, cap, CAPPED: tl.constexpr):
     """p and dz of a tile; `log_sum` and `delta` lie along its queries."""
-    p = tl.exp2(_bounded(z, cap, CAPPED) - log_sum)
+    p = tl.exp2(_bound(z, cap, CAPPED) - log_sum)
     dz = p * (dp - delta)
     if CAPPED:
         dz = tl.where((z >= -cap) & (z <= cap), dz, 0.0)

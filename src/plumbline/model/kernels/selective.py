@@ -38,13 +38,13 @@ from plumbline.model.kernels.tiles import (
     origin,
     product,
     queries_held,
-    raised,
     rows_apart,
     scores,
     single,
     sizes,
     store_tile,
     strides,
+    update_softmax,
 )
 
 
@@ -88,7 +88,7 @@ def _forward_step(
     s_MN = _selection(mask_MW, k_NW, scale, rows[:, None], keys[None, :], PRECISION)
     if not AFTER:
         z_MN -= s_MN
-    top_M, total_M, factor_M, w_MN = raised(top_M, total_M, z_MN)
+    top_M, total_M, factor_M, w_MN = update_softmax(top_M, total_M, z_MN)
     if AFTER:
         w_MN *= tl.exp2(-s_MN)
     return top_M, total_M, o_MW * factor_M[:, None] + product(w_MN, v_NW, PRECISION)

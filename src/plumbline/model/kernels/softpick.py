@@ -35,13 +35,13 @@ from plumbline.model.kernels.tiles import (
     origin,
     product,
     queries_held,
-    raised,
     rows_apart,
     scores,
     single,
     sizes,
     store_tile,
     strides,
+    update_softmax,
 )
 
 
@@ -80,7 +80,7 @@ def _statistics_step(
     keys = start + tl.arange(0, WALKED)
     k_NW = load_tile(k, keys, k_t, length, WIDTH, PADDED)
     z_MN = scores(q_MW, k_NW, scale, keys[None, :] <= rows[:, None], EDGE, PRECISION)
-    top_M, total_M, _, _ = raised(top_M, total_M, z_MN)
+    top_M, total_M, _, _ = update_softmax(top_M, total_M, z_MN)
     return top_M, total_M
 
 

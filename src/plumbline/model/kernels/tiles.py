@@ -21,7 +21,7 @@ import triton
 import triton.language as tl
 from triton import knobs
 
-from plumbline.model.kernels.block_choices import choose, padded_width
+from plumbline.model.kernels.block_choices import choose, pad_width
 
 LOG2E = tl.constexpr(1.4426950408889634)
 #: Whether kernels run in Triton's interpreter, on the CPU. It multiplies bfloat16 as if it were integers.
@@ -79,8 +79,8 @@ def store_tile(start, tile, rows, per_row, length, WIDTH: tl.constexpr, PADDED: 
     """Store the part of a tile (rows, PADDED) that lies within `length` rows and the head's width."""
     columns = tl.arange(0, PADDED)
     inside = (rows[:, None] < length) & (columns[None, :] < WIDTH)
-    kept = tile.to(start.dtype.element_ty)
-    tl.store(start + rows[:, None] * per_row + columns[None, :], kept, mask=inside)
+    values = tile.to(start.dtype.element_ty)
+    tl.store(start + rows[:, None] * per_row + columns[None, :], values, mask=inside)
 
 
 @triton.jit
@@ -102,7 +102,7 @@ def scores(left_XW, right_YW, scale, seen_XY, EDGE: tl.constexpr, PRECISION: tl.
 
 
 @triton.jit
-def raised(top_M, total_M, z_MN):
+def update_softmax(top_M, total_M, z_MN):
     """Update the running maximum and sum of a softmax with one more tile of scores.
 
     Returns the new maximum and sum, the factor that multiplies what was summed before, and the tile's terms. In every
@@ -150,8 +150,8 @@ def by_token(x_BHTW: torch.Tensor) -> torch.Tensor:
 
 def empty_by_token(like_BHTW: torch.Tensor, heads: int | None = None) -> torch.Tensor:
     """An uninitialised tensor of the same size, or of another number of heads, with the memory layout (B, T, H, W)."""
-    batch, own, length, width = like_BHTW.shape
-    return like_BHTW.new_empty(batch, length, heads or own, width).transpose(1, 2)
+    batch, own_heads, length, width = like_BHTW.shape
+    return like_BHTW.new_empty(batch, length, heads or own_heads, width).transpose(1, 2)
 
 
 def sizes(q_BHTW: torch.Tensor, k_BGTW: torch.Tensor, blocks: BlockSizes) -> dict[str, Any]:
@@ -161,7 +161,7 @@ def sizes(q_BHTW: torch.Tensor, k_BGTW: torch.Tensor, blocks: BlockSizes) -> dic
         "HEADS": q_BHTW.shape[1],
         "GROUPS": k_BGTW.shape[1],
         "WIDTH": width,
-        "PADDED": padded_width(width),
+        "PADDED": pad_width(width),
         "HELD": blocks.held,
         "WALKED": blocks.walked,
         # Of float32 products alone; others are exact in float32.

@@ -86,16 +86,16 @@ def integrate_paths(
     design: SequentialDesign, points: int = POINTS, nodes: int = NODES
 ) -> tuple[Boundary, PathsToLooks]:
     """Integrate the boundaries on one grid; return them and the paths that lead to each look."""
-    grid, kept_error, lost = IntegrationGrid.of(points, nodes), 0.0, 0.0
+    grid, kept_error, discard_error = IntegrationGrid.of(points, nodes), 0.0, 0.0
     keep, discard = [math.nan] * design.most, [math.nan] * design.most
     entries: list[tuple[RunArrival, np.ndarray, np.ndarray]] = []
     both = keeps = np.ones(points)
-    before, high, low = None, math.inf, -math.inf
+    last_state, high, low = None, math.inf, -math.inf
     for state in list_arrivals(design):
-        if before is not None:
-            keeps = grid.advance(keeps, -math.inf, high, before, state)
-            both = grid.advance(both, low, high, before, state) if design.target_gain_sigmas is not None else keeps
-        before, high, low = state, math.inf, -math.inf
+        if last_state is not None:
+            keeps = grid.advance(keeps, -math.inf, high, last_state, state)
+            both = grid.advance(both, low, high, last_state, state) if design.target_gain_sigmas is not None else keeps
+        last_state, high, low = state, math.inf, -math.inf
         if state.look is None:
             continue
         density = null_density(grid.z, state.df)
@@ -109,9 +109,9 @@ def integrate_paths(
                 log_ratio(r_of(grid.z, state.df), state.df, design.target_gain_sigmas * math.sqrt(state.information))
             )
             lower = grid.integrate_above((real * both)[::-1])[::-1]
-            z = -grid.find_quantile(lower[::-1], design.futility * state.look / design.most - lost)
+            z = -grid.find_quantile(lower[::-1], design.futility * state.look / design.most - discard_error)
             z = min(z, float(z_of_t(high, state.df)))
-            lost += float(grid.interpolate(z, lower))
+            discard_error += float(grid.interpolate(z, lower))
             low = discard[state.look - 1] = t_of_z(z, state.df)
         entries.append((state, both, keeps))
     df = tuple(design.df(look) for look in range(1, design.most + 1))

@@ -68,13 +68,13 @@ def statistic(
         PlumblineError: a value that is not a finite number, an arm without runs, unequal numbers of runs in pairs, or
             no spread.
     """
-    base, own = require_finite("the baseline", baseline), require_finite("the candidate", candidate)
+    base, candidate_values = require_finite("the baseline", baseline), require_finite("the candidate", candidate)
     if not math.isfinite(minimum_gain):
         raise PlumblineError(f"minimum_gain = {minimum_gain}: must be a finite number")
-    if plan == "paired" and len(base) != len(own):
-        raise PlumblineError(f"pairs need as many runs of both arms; got {len(base)} and {len(own)}")
-    groups = [base - own] if plan == "paired" else [base, own]
-    scale = float(np.abs(np.concatenate([base, own])).max())
+    if plan == "paired" and len(base) != len(candidate_values):
+        raise PlumblineError(f"pairs need as many runs of both arms; got {len(base)} and {len(candidate_values)}")
+    groups = [base - candidate_values] if plan == "paired" else [base, candidate_values]
+    scale = float(np.abs(np.concatenate([base, candidate_values])).max())
     df = float(sum(len(group) - 1 for group in groups))
     if df <= 0:
         raise PlumblineError("one run of each arm: there is nothing to take the spread from")
@@ -86,14 +86,14 @@ def statistic(
             raise PlumblineError("the arms differ by the same at every seed, or by nothing, so that there is no spread")
         raise PlumblineError("all runs of an arm have one value, whatever their seed: does the seed reach the trainer?")
     sign = 1.0 if higher else -1.0
-    gain = sign * (float((own / scale).mean()) - float((base / scale).mean()))
-    arm_information = information(len(base), len(own), plan)
+    gain = sign * (float((candidate_values / scale).mean()) - float((base / scale).mean()))
+    arm_information = information(len(base), len(candidate_values), plan)
     t = (gain - minimum_gain / scale) / spread * math.sqrt(arm_information)
     student = t
     if allow_wider and plan != "paired" and t > 0:
-        t = min(t, _find_welch_t(base / scale, own / scale, gain - minimum_gain / scale))
+        t = min(t, _find_welch_t(base / scale, candidate_values / scale, gain - minimum_gain / scale))
     return Look(
-        k=len(own),
+        k=len(candidate_values),
         t=t,
         df=df,
         sigma=spread * scale,
@@ -104,12 +104,12 @@ def statistic(
     )
 
 
-def _find_welch_t(base: np.ndarray, own: np.ndarray, excess: float) -> float:
+def _find_welch_t(base: np.ndarray, candidate: np.ndarray, excess: float) -> float:
     """The t of Student's test that has the p of Welch's; infinite where the candidate does not spread more widely."""
-    if min(len(base), len(own)) < 2:
+    if min(len(base), len(candidate)) < 2:
         return math.inf
-    ours, theirs = sample_deviation(own), sample_deviation(base)
-    if not ours or (theirs and f_sf((ours / theirs) ** 2, len(own) - 1, len(base) - 1) >= 0.5):
+    sigma, base_sigma = sample_deviation(candidate), sample_deviation(base)
+    if not sigma or (base_sigma and f_sf((sigma / base_sigma) ** 2, len(candidate) - 1, len(base) - 1) >= 0.5):
         return math.inf
-    p = welch_of_summaries(excess, (ours, len(own)), (theirs, len(base))).p_greater
-    return float(t_isf(p, len(own) + len(base) - 2))
+    p = welch_of_summaries(excess, (sigma, len(candidate)), (base_sigma, len(base))).p_greater
+    return float(t_isf(p, len(candidate) + len(base) - 2))

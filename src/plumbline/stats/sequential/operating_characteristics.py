@@ -86,10 +86,10 @@ def chance_reached(
     edges, paths = integrate_paths(design)
     total = np.zeros(np.shape(t))
     for state, still in zip(paths.state, paths.still if heeded else paths.still_kept, strict=True):
-        here = paths.look(state)
-        if here <= look:
+        number = paths.look(state)
+        if number <= look:
             above = chance_above(paths.grid, state, still, gain)
-            total = total + chance_beyond(paths.grid, state, above, t if here == look else edges.keep[here - 1])
+            total = total + chance_beyond(paths.grid, state, above, t if number == look else edges.keep[number - 1])
     return total
 
 

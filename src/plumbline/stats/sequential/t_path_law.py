@@ -88,37 +88,39 @@ class IntegrationGrid:
             low, high = (middle, high) if self.interpolate(middle, above) > share else (low, middle)
         return (low + high) / 2
 
-    def advance(self, still: np.ndarray, low: float, high: float, before: RunArrival, now: RunArrival) -> np.ndarray:
-        """Chance, at each z of now, of having stopped neither before `before` nor there.
+    def advance(
+        self, still: np.ndarray, low: float, high: float, old_state: RunArrival, new_state: RunArrival
+    ) -> np.ndarray:
+        """Chance, at each z of `new_state`, of having stopped neither before `old_state` nor there.
 
         Args:
-            still: the same chance at each z of `before`, of having stopped at none of the looks before it.
-            low: those at or below this t have stopped at `before` (-inf: none).
+            still: the same chance at each z of `old_state`, of having stopped at none of the looks before it.
+            low: those at or below this t have stopped at `old_state` (-inf: none).
             high: those at or above have.
         """
-        s, cosine = r_of(self.z, now.df)[:, None], np.exp(-(self.z**2) / (2 * now.df))[:, None]
-        a = math.sqrt(before.information / now.information)
+        s, cosine = r_of(self.z, new_state.df)[:, None], np.exp(-(self.z**2) / (2 * new_state.df))[:, None]
+        a = math.sqrt(old_state.information / new_state.information)
         c = math.sqrt(1 - a * a)
         ends = [np.full(len(self.z), end) for end in (-9.0, -3.0, 0.0, 3.0, 9.0)]
         ends += [
-            np.clip(z_of_r(root, before.df), -9, 9)
+            np.clip(z_of_r(root, old_state.df), -9, 9)
             for bound in (low, high)
             if math.isfinite(bound)
-            for root in _roots(bound / math.hypot(bound, math.sqrt(before.df)), s[:, 0], cosine[:, 0], a, c)
+            for root in _roots(bound / math.hypot(bound, math.sqrt(old_state.df)), s[:, 0], cosine[:, 0], a, c)
         ]
         edges = np.sort(np.stack(ends, axis=1), axis=1)
         nodes, weights = np.polynomial.legendre.leggauss(self.nodes)
         half = (edges[:, 1:] - edges[:, :-1])[:, :, None] / 2
         y = (edges[:, :-1, None] + half * (nodes + 1)).reshape(len(self.z), -1)
-        weight = (half * weights).reshape(y.shape) * null_density(y, before.df)
-        along = a * s + c * cosine * (eta := r_of(y, before.df))
+        weight = (half * weights).reshape(y.shape) * null_density(y, old_state.df)
+        along = a * s + c * cosine * (eta := r_of(y, old_state.df))
         across = 1 - (c * s - a * cosine * eta) ** 2
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             # 1 - r^2 = cosine^2 (1 - eta^2) / across, by logarithms since it may be tiny.
-            logs = np.log(across) + self.z[:, None] ** 2 / now.df + y**2 / before.df
-            z = np.sign(along) * np.sqrt(np.maximum(before.df * logs, 0))
+            logs = np.log(across) + self.z[:, None] ** 2 / new_state.df + y**2 / old_state.df
+            z = np.sign(along) * np.sqrt(np.maximum(old_state.df * logs, 0))
         z = np.nan_to_num(z, nan=0.0, posinf=WIDEST, neginf=-WIDEST)
-        inside = (z > z_of_t(low, before.df)) & (z < z_of_t(high, before.df))
+        inside = (z > z_of_t(low, old_state.df)) & (z < z_of_t(high, old_state.df))
         return (weight * inside * self.interpolate(z, still)).sum(axis=1) / weight.sum(axis=1)
 
 

@@ -90,12 +90,12 @@ def find_largest_batch(batching: MicroBatching, model: Decoder, spec: RunSpec, r
         gc.collect()
         torch.cuda.empty_cache()
 
-    mine = largest(batching.sequences // ranks.world, attempt, free_memory)
+    mine = find_largest_divisor(batching.sequences // ranks.world, attempt, free_memory)
     agreed = -int(ranks.max([-float(mine)])[0])
     return MicroBatching.derive(batching.sequences, agreed, ranks.world)
 
 
-def largest(share: int, attempt: Callable[[int], None], clear: Callable[[], None]) -> int:
+def find_largest_divisor(share: int, attempt: Callable[[int], None], clear: Callable[[], None]) -> int:
     """Find the largest divisor of `share` for which `attempt` does not run out of memory.
 
     1 where none does, since the run itself then says it best. `clear` is called after each attempt.

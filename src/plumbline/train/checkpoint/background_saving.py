@@ -140,9 +140,9 @@ class BackgroundSaving:
     def _report_finished(self, step: int) -> None:
         """Wait for the thread, and tell of what it has finished."""
         self._writer.wait()
-        done, self._written_step = self._written_step, None
-        if done is not None:
-            self.progress.event("checkpoint", step, saved=done)
+        written_step, self._written_step = self._written_step, None
+        if written_step is not None:
+            self.progress.event("checkpoint", step, saved=written_step)
 
     def _finish_shards(self) -> None:
         """Wait for every rank's rows, and let the leader's thread do the rest."""
@@ -266,10 +266,10 @@ class HostCopies:
     def _reserve(self, files: list[TensorFile]) -> None:
         """Hold memory for each tensor of files, and for no other."""
         torch.cuda.set_device(self.device)  # a thread's own is the first one
-        before, self._memory = self._memory, {}
+        old_memory, self._memory = self._memory, {}
         for file in files:
             for name, value in file.tensors.items():
-                memory = before.get((str(file.path), name))
+                memory = old_memory.get((str(file.path), name))
                 fits = memory is not None and (memory.shape, memory.dtype) == (value.shape, value.dtype)
                 self._memory[str(file.path), name] = memory if fits else _allocate_pinned(value)
 

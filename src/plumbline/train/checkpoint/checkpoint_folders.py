@@ -232,9 +232,9 @@ class RollingCheckpoints:
                 finite = False
             except OSError:  # nobody knows what it is
                 continue
-            needed = number < keep or (finite and not finite_seen)
+            is_needed = number < keep or (finite and not finite_seen)
             finite_seen |= finite
-            if not needed:
+            if not is_needed:
                 doomed = path.with_name(f".{path.name}")
                 shutil.rmtree(doomed, ignore_errors=True)
                 os.rename(path, doomed)  # never half a checkpoint under its own name
@@ -310,10 +310,10 @@ class ProbeCheckpoints:
         fault = damage(path)
         if fault is None:
             metadata = parse_json((path / METADATA).read_text(encoding="utf-8"))
-            others = [key for key, value in made_with.items() if metadata.get(key) != value]
-            if not others:
+            other_keys = [key for key, value in made_with.items() if metadata.get(key) != value]
+            if not other_keys:
                 return True
-            fault = f"made with another {', '.join(others)}"
+            fault = f"made with another {', '.join(other_keys)}"
         self._set_aside(path, fault)
         return False
 
@@ -336,8 +336,8 @@ class ProbeCheckpoints:
 
         Sizes are compared here, not checksums: it costs nothing at a start.
         """
-        earlier = {point for point in self.steps.values() if self.due(point) and point < step + diverged}
-        return sorted(point for point in earlier if damage(self.checkpoints.name(point), checksums=False) is not None)
+        points = {point for point in self.steps.values() if self.due(point) and point < step + diverged}
+        return sorted(point for point in points if damage(self.checkpoints.name(point), checksums=False) is not None)
 
     def leave(self, directory: Path, step: int, completed: bool) -> None:
         """Put all points up to `step`, the last one made, into `directory` of the outputs, and an index of all asked

@@ -148,22 +148,22 @@ class CheckpointSaver:
             return
         if ranks.broadcast(ranks.leader and points.has(step, directory.made_with)):
             return
-        whole = gather_weights(self.model, ranks)
+        weights = gather_weights(self.model, ranks)
         if run_lock is not None:
             run_lock.check()
             metadata = {**directory.whose, **directory.made_with}
-            write = partial(weight_files.write_weights, tensors=whole)
+            write = partial(weight_files.write_weights, tensors=weights)
             keep = partial(points.keep, step, write, metadata, run_lock.check)
             guard_write(points.checkpoints.directory, keep, state=directory.settings.state)
         ranks.barrier()
 
-    def leave(self, outputs: Path, whole: dict[str, torch.Tensor], last: int, completed: bool) -> None:
+    def leave(self, outputs: Path, weights: dict[str, torch.Tensor], last: int, completed: bool) -> None:
         """Put the run's weights, and those of its probe points up to the step `last`, into a folder of outputs.
 
         Raises:
             PlumblineError: a probe point is not as it was written.
         """
-        weight_files.write_weights(outputs / MODEL, whole)
+        weight_files.write_weights(outputs / MODEL, weights)
         self.directory.points.leave(outputs / POINTS, last, completed)
 
     # How the start went

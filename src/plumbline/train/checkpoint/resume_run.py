@@ -223,14 +223,14 @@ class RunResumer:
             raise PlumblineError(
                 f"{place}: none of its checkpoints is intact ({faults}); restore a copy, or {how_to_restart(place)}"
             )
-        lost = (
+        lost_points = (
             directory.points.list_lost(checkpoint.step, checkpoint.metadata["diverged"])
             if checkpoint is not None
             else []
         )
-        if lost:
+        if lost_points:
             raise PlumblineError(
-                f"{place}: the weights of its probe point at step {lost[0]} are lost, and only "
+                f"{place}: the weights of its probe point at step {lost_points[0]} are lost, and only "
                 f"training can make them: restore a copy, or {how_to_restart(place)}"
             )
         self._record_start(checkpoint)
@@ -239,10 +239,11 @@ class RunResumer:
     def _record_start(self, checkpoint: CompleteCheckpoint | None) -> None:
         directory, spec = self.directory, self.directory.spec
         records, step = directory.records, 0 if checkpoint is None else checkpoint.step
-        threads, before = torch.get_num_threads(), [entry["threads"] for entry in records.starts][-1:]
-        if before and before != [threads]:
+        threads, last_threads = torch.get_num_threads(), [entry["threads"] for entry in records.starts][-1:]
+        if last_threads and last_threads != [threads]:
             print(
-                f"{spec.key}: {threads} threads where there were {before[0]}: the same up to rounding, not to the bit",
+                f"{spec.key}: {threads} threads where there were {last_threads[0]}: the same up to rounding, "
+                "not to the bit",
                 file=sys.stderr,
             )
         if step < spec.train.steps:

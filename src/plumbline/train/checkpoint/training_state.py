@@ -197,9 +197,9 @@ def _require_tensors(
         parameter, _, entry = (name, "", "") if kind == "model" else name.rpartition(".")
         if parameter not in shapes:
             raise DamagedCheckpoint(f"{key} is of no parameter of the run's model")
-        whole = kind == "model" or (own_optimizer and entry != "step")
-        expected = shapes[parameter] if whole else torch.Size()
-        if (whole or own_optimizer) and (dtype, value.shape) != ("F32", expected):
+        has_full_shape = kind == "model" or (own_optimizer and entry != "step")
+        expected = shapes[parameter] if has_full_shape else torch.Size()
+        if (has_full_shape or own_optimizer) and (dtype, value.shape) != ("F32", expected):
             raise DamagedCheckpoint(
                 f"{key} is {dtype} of shape {list(value.shape)}, and the run's is F32 of {list(expected)}"
             )

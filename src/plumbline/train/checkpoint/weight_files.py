@@ -53,8 +53,8 @@ def files(model: nn.Module, optimizer: RunOptimizer, ranks: RankGroup) -> list[T
     weights = {name: value.detach() for name, value in model.named_parameters()}
     state = optimizer.tensors()
     if is_sharded(model):
-        both = {f"model.{name}": value for name, value in weights.items()}
-        rows, header = pieces(both | {f"optimizer.{name}": value for name, value in state.items()}, ranks)
+        tensors = {f"model.{name}": value for name, value in weights.items()}
+        rows, header = pieces(tensors | {f"optimizer.{name}": value for name, value in state.items()}, ranks)
         return [TensorFile(path=Path(SHARDS, shard_name(ranks.rank)), tensors=rows, header=header)]
     if ranks.leader:
         return [TensorFile(path=Path(MODEL), tensors=weights), TensorFile(path=Path(OPTIMIZER), tensors=state)]
@@ -222,10 +222,10 @@ class ShardReader:
         ranks = self._read_header(directory / shard_name(0))
         for rank in range(1, ranks):
             path = directory / shard_name(rank)
-            others = self._read_header(path)
-            if others != ranks:
+            file_ranks = self._read_header(path)
+            if file_ranks != ranks:
                 raise PlumblineError(
-                    f"{path} is one of {others} ranks' files, and {shard_name(0)} one of {ranks}: "
+                    f"{path} is one of {file_ranks} ranks' files, and {shard_name(0)} one of {ranks}: "
                     "they are not of one checkpoint"
                 )
         for name, parts in self.pieces.items():

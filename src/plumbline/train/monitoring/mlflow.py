@@ -119,8 +119,8 @@ class MLflowFollower:
             self._log(lines)
             self.offset += sum(map(len, lines))
         if ended:
-            done = self.last_steps.get("loss", 0) >= self.spec.train.steps
-            self.client.set_terminated(self.run, status="FINISHED" if done else "KILLED")
+            is_complete = self.last_steps.get("loss", 0) >= self.spec.train.steps
+            self.client.set_terminated(self.run, status="FINISHED" if is_complete else "KILLED")
 
     def _read_unsent_lines(self) -> Iterator[list[bytes]]:
         """Yield the whole lines that were not sent yet, `LINES` at a time."""
@@ -155,9 +155,9 @@ class MLflowFollower:
             with contextlib.suppress(OSError):  # no locks here
                 locks.lock(self.record, wait=True)  # what still tells of an earlier start does so first
         self.record.seek(0)
-        client, earlier = MlflowClient(tracking_uri=self.uri), self.record.read()
+        client, last_record = MlflowClient(tracking_uri=self.uri), self.record.read()
         try:
-            self.run = json.loads(earlier)["run"]
+            self.run = json.loads(last_record)["run"]
             client.update_run(self.run, status="RUNNING")
             for name in client.get_run(self.run).data.metrics:
                 self.last_steps[name] = max(metric.step for metric in client.get_metric_history(self.run, name))

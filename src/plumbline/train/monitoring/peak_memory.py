@@ -44,8 +44,8 @@ def report_peak(ranks: RankGroup, packages: int, *, alone: bool = False) -> dict
         own_bytes = torch.cuda.max_memory_allocated(device)
     else:
         own_bytes = read_peak_resident_bytes() - packages
-    most = own_bytes if alone else int(ranks.max([float(own_bytes)])[0])
-    return dict(zip(_KEYS, (most, MEASURES[device.type]), strict=True))
+    peak_bytes = own_bytes if alone else int(ranks.max([float(own_bytes)])[0])
+    return dict(zip(_KEYS, (peak_bytes, MEASURES[device.type]), strict=True))
 
 
 def find_largest_peak(starts: Iterable[dict[str, Any]]) -> dict[str, Any]:
@@ -70,8 +70,8 @@ def read_peak_resident_bytes() -> int:
         return status_bytes
     import resource
 
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return most if sys.platform == "darwin" else 1024 * most
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else 1024 * peak
 
 
 def _read_status_bytes(name: str) -> int | None:

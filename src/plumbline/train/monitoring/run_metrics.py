@@ -94,7 +94,7 @@ class OnlineProbes:
         self.probe_values: list[tuple[int, ProbeValue]] = []
         self.measurements: list[tuple[int, ProbeValue]] = []
 
-    def due(self, step: int) -> list[ProbeSpec]:
+    def list_due(self, step: int) -> list[ProbeSpec]:
         """List the probes that are still to be read after `step`."""
         if self.probe_values and self.probe_values[-1][0] >= step:
             return []
@@ -115,9 +115,9 @@ class OnlineProbes:
 
     def copy(self) -> OnlineProbes:
         """Copy the values so far, for a checkpoint to which none is added any more."""
-        same = OnlineProbes(self.spec)
-        same.probe_values = list(self.probe_values)
-        return same
+        online = OnlineProbes(self.spec)
+        online.probe_values = list(self.probe_values)
+        return online
 
     def write(self, path: Path) -> None:
         """Write all values as the run's frame of online probes."""

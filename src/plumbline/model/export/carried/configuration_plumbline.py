@@ -24,9 +24,9 @@ class PlumblineConfig(PretrainedConfig):
         plumbline: dict[str, Any] | None = None,
         keeps_cache: bool = True,
         takes_padding: bool = True,
-        **others: Any,
+        **options: Any,
     ) -> None:
-        super().__init__(**others)
+        super().__init__(**options)
         self.plumbline = spec = plumbline or {}
         self.keeps_cache = self.use_cache = keeps_cache
         self.takes_padding = takes_padding

@@ -72,13 +72,13 @@ class PlumblineForCausalLM(PreTrainedModel, GenerationMixin):
         if use_cache and past_key_values is None:
             past_key_values = DynamicCache(config=self.config)
         self._require_cache(past_key_values)
-        before = 0 if past_key_values is None else past_key_values.get_seq_length()
-        padding_BK = self._padding(places_BT, attention_mask, before)
-        padding_BT = None if padding_BK is None else padding_BK[:, before:]
+        past_tokens = 0 if past_key_values is None else past_key_values.get_seq_length()
+        padding_BK = self._padding(places_BT, attention_mask, past_tokens)
+        padding_BT = None if padding_BK is None else padding_BK[:, past_tokens:]
         cache = (
             None
             if past_key_values is None
-            else DecodingCacheAdapter(past_key_values, _cached_mask(places_BT, padding_BK, before))
+            else DecodingCacheAdapter(past_key_values, _mask_cache(places_BT, padding_BK, past_tokens))
         )
         hidden_BTD = self.decoder.carried(embedded_BTD, self.decoder.context(places_BT, padding_BT, cache), streams)
         logits_BTV = self.decoder.logits(hidden_BTD)
@@ -166,16 +166,16 @@ class PlumblineForCausalLM(PreTrainedModel, GenerationMixin):
             raise ValueError("a cache of fixed size is not supported; leave cache_implementation out, or 'dynamic'")
 
     def _padding(
-        self, places_BT: torch.Tensor, attention_mask: torch.Tensor | None, before: int
+        self, places_BT: torch.Tensor, attention_mask: torch.Tensor | None, past_tokens: int
     ) -> torch.Tensor | None:
         """True at padding, of the tokens in the cache and of this call's (B, K); None where there is none."""
         if attention_mask is None:
             return None
         batch, length = places_BT.shape
-        if attention_mask.shape != (batch, before + length):
+        if attention_mask.shape != (batch, past_tokens + length):
             raise ValueError(
-                f"attention_mask is {tuple(attention_mask.shape)}, and {batch} rows have {before + length} tokens, "
-                "those in the cache included; give a column for each"
+                f"attention_mask is {tuple(attention_mask.shape)}, and {batch} rows have {past_tokens + length} "
+                "tokens, those in the cache included; give a column for each"
             )
         padding_BK = attention_mask == 0
         if not padding_BK.any():
@@ -193,8 +193,8 @@ class PlumblineForCausalLM(PreTrainedModel, GenerationMixin):
         if place is None:
             return
         with torch.no_grad():
-            for own, value in module.named_parameters(recurse=False):
-                name = f"{place}.{own}" if place else own
+            for attribute, value in module.named_parameters(recurse=False):
+                name = f"{place}.{attribute}" if place else attribute
                 if not getattr(value, "_is_hf_initialized", False):
                     start = self.decoder.parameter_roles[name].init
                     value.copy_(initial_value(start, value.shape, torch.initial_seed(), name, self.decoder.spec))
@@ -230,9 +230,9 @@ class DecodingCacheAdapter(DecodingCache):
         return self.kept.update(k_BGKW, v_BGKW, layer)
 
 
-def _cached_mask(places_BT: torch.Tensor, padding_BK: torch.Tensor | None, before: int) -> AttentionMask | None:
+def _mask_cache(places_BT: torch.Tensor, padding_BK: torch.Tensor | None, past_tokens: int) -> AttentionMask | None:
     """The mask of the tokens in the cache; None where it is empty."""
-    if not before:
+    if not past_tokens:
         return None
-    places = places_BT.new_zeros((1, before))
-    return AttentionMask.for_call(places, None if padding_BK is None else padding_BK[:, :before], None)
+    places = places_BT.new_zeros((1, past_tokens))
+    return AttentionMask.for_call(places, None if padding_BK is None else padding_BK[:, :past_tokens], None)

@@ -305,7 +305,7 @@ def _take_steps(loop: TrainingLoop, states: list[list[Any]], *, replayed: bool) 
         values = [value.detach().clone() for value in parameters]
         try:
             with watch:
-                due = loop.state.online.due(step - 1)
+                due = loop.state.online.list_due(step - 1)
                 if due:
                     held_out_reading.probe_values(loop.parts, due)
                 if _are_changed(values, parameters):
