@@ -91,7 +91,7 @@ def main() -> int:
     computed = {study: ledger(study) for study in studies}
     rows = build(studies, computed=computed)
     atomic_write_text(out, to_csv(rows))
-    findings_by_study, read = (
+    findings_by_study, coverage = (
         {study: findings(study) for study in studies},
         {study: read_coverage(study, audit_rows=computed[study]) for study in studies},
     )
@@ -99,7 +99,12 @@ def main() -> int:
     atomic_write_text(
         out.with_suffix(".md"),
         to_markdown(
-            rows, studies, findings_by_study, read, {study: paper_of(study) for study in studies}, sentences_by_study
+            rows,
+            studies,
+            findings_by_study,
+            coverage,
+            {study: paper_of(study) for study in studies},
+            sentences_by_study,
         ),
     )
     fingerprint_file.write(out, options.fingerprint, companions=[out.with_suffix(".md")])

@@ -89,8 +89,8 @@ def sentences(study: str, root: Path = ROOT, audit_rows: AuditRows | None = None
     entries = read_sentences(path)
     if not entries:
         return []
-    read = (audit_rows or ledger(study, root)).read
-    numbers = list_text_numbers(PrintedNumbers.of(study, root), read)
+    read_cells = (audit_rows or ledger(study, root)).read
+    numbers = list_text_numbers(PrintedNumbers.of(study, root), read_cells)
     for sentence in entries:
         for name in sentence.read:
             number = numbers.get(name)

@@ -86,20 +86,24 @@ def to_markdown(
 def _summarize_study(
     study: str, rows: Sequence[Row], findings: Sequence[Finding], covered: AuditCoverage, paper: Paper | None
 ) -> str:
-    own, name = _select(rows, study), f"`{study}`, {paper}" if paper else f"`{study}`"
-    if not own:
+    study_rows, name = _select(rows, study), f"`{study}`, {paper}" if paper else f"`{study}`"
+    if not study_rows:
         return f"{name}: no checks yet (they go into `audit.py` of its folder)."
-    broken = {row["id"] for row in own if row["verdict"] == MISMATCH}
-    reasons = [finding.id for finding in findings if broken.intersection(finding.rows)]
-    result = f"{len(broken)} of {len(own)} checks do not hold" if broken else f"all {len(own)} checks hold"
+    broken_ids = {row["id"] for row in study_rows if row["verdict"] == MISMATCH}
+    reasons = [finding.id for finding in findings if broken_ids.intersection(finding.rows)]
+    result = (
+        f"{len(broken_ids)} of {len(study_rows)} checks do not hold"
+        if broken_ids
+        else f"all {len(study_rows)} checks hold"
+    )
     why = f" ({', '.join(reasons)})" if reasons else ""
     worded = sum(not finding.rows for finding in findings)
     about_words = f" Findings about words alone: {worded}." * bool(worded)
     left_out = covered.printed - covered.read - len(covered.missing)
-    rest = f"; left out with a reason: {left_out}" * bool(left_out)
+    left_out_text = f"; left out with a reason: {left_out}" * bool(left_out)
     gap = f"; neither read nor left out: {len(covered.missing)}" * bool(covered.missing)
-    read = f"Printed numbers that rows read: {covered.read} of {covered.printed}{rest}{gap}."
-    return f"{name}: {result}{why}. {read}{about_words}"
+    coverage = f"Printed numbers that rows read: {covered.read} of {covered.printed}{left_out_text}{gap}."
+    return f"{name}: {result}{why}. {coverage}{about_words}"
 
 
 def _select(rows: Sequence[Row], study: str) -> list[Row]:
@@ -118,14 +122,14 @@ def _list_findings(
         return []
     lines = head
     for study, finding in selected:
-        own = _select(rows, study)
-        about = [row for row in own if row["id"] in finding.rows]
-        broken = [row for row in about if row["verdict"] == MISMATCH]
-        classes = ", ".join(dict.fromkeys(row["evidence_kind"] for row in broken))
-        count = f"{len(broken)} of {len(own)} checks" + f", {classes}" * bool(classes)
-        rests = f"words: {finding.wording.kind}" if finding.wording else count
-        lines += [f"### {study}: {finding.id} ({rests})", "", *_wrap(finding.text), ""]
-        for row in about:
+        study_rows = _select(rows, study)
+        finding_rows = [row for row in study_rows if row["id"] in finding.rows]
+        broken_rows = [row for row in finding_rows if row["verdict"] == MISMATCH]
+        classes = ", ".join(dict.fromkeys(row["evidence_kind"] for row in broken_rows))
+        count = f"{len(broken_rows)} of {len(study_rows)} checks" + f", {classes}" * bool(classes)
+        basis = f"words: {finding.wording.kind}" if finding.wording else count
+        lines += [f"### {study}: {finding.id} ({basis})", "", *_wrap(finding.text), ""]
+        for row in finding_rows:
             lines += _format_row(row)
         for place in finding.wording.places if finding.wording else ():
             lines += item(f'{place.where}: "{place.says}"')
@@ -156,10 +160,10 @@ def _list_rows(verdict: str, head: str, introduction: str, rows: Sequence[Row]) 
     return [*lines, ""]
 
 
-def _format_row(row: Row, before: str = "") -> list[str]:
+def _format_row(row: Row, prefix: str = "") -> list[str]:
     """Write a row in two lines: the quantity and its source, and the printed number next to the recomputed one."""
     verdict = "" if row["verdict"] == MISMATCH else f" ({row['verdict']})"
-    first = item(f"{before}`{row['id']}`: {row['quantity']}; {row['source']}")
+    first = item(f"{prefix}`{row['id']}`: {row['quantity']}; {row['source']}")
     numbers = f"printed {row['printed']}, {format_recomputed(row)}{verdict}"
     return [*first, *_wrap(numbers, "  ")]
 
@@ -182,9 +186,11 @@ def _list_unread(studies: Sequence[str], covered: Mapping[str, AuditCoverage]) -
 
 def summarize_sentences(sentences: Mapping[str, Sequence[SentenceOfAudit]]) -> str:
     """Write in a line how many sentences with a number all papers have, and how many of them rows read."""
-    every = [count_sentences(of) for of in sentences.values() if of]
-    total, read = (sum(of[name] for of in every) for name in ("sentences", "read"))
-    return f"Sentences with a number: {total}, of which rows read {read}; the page says why the others are left out."
+    all_counts = [count_sentences(entries) for entries in sentences.values() if entries]
+    total, read_count = (sum(counts[name] for counts in all_counts) for name in ("sentences", "read"))
+    return (
+        f"Sentences with a number: {total}, of which rows read {read_count}; the page says why the others are left out."
+    )
 
 
 def _format_sentences(sentences: Mapping[str, Sequence[SentenceOfAudit]]) -> list[str]:
@@ -225,8 +231,8 @@ def format_recomputed(row: Row) -> str:
     number = re.search(r"\d[\d.,]*|$", printed)[0]  # type: ignore[index]  # "2,304" of "2,304 h"
     digits = max(4, len(re.sub("[.,]", "", number).lstrip("0")) + 1)
     numbers = [row[name] / 10 ** THOUSANDS.get(unit, 0) for name in ("recomputed", "recomputed_low", "recomputed_high")]
-    whole = not unit and "e" not in printed.lower() and all(number == round(number) for number in numbers)
-    texts = (format(number, ".0f" if whole else f".{digits}g").replace("e+", "e") + unit for number in numbers)
+    is_whole = not unit and "e" not in printed.lower() and all(number == round(number) for number in numbers)
+    texts = (format(number, ".0f" if is_whole else f".{digits}g").replace("e+", "e") + unit for number in numbers)
     value, low, high = texts
     if row["recomputed_kind"] == MIDDLE:
         return f"possible from {low} to {high}" + f", so not {row['refuses']}" * (

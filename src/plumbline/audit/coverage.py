@@ -92,11 +92,11 @@ def read_unchecked(path: Path) -> list[UncheckedNumbers]:
 
 
 def measure_coverage(
-    published: PrintedNumbers, read: Collection[Cell], entries: Collection[UncheckedNumbers]
+    published: PrintedNumbers, read_cells: Collection[Cell], entries: Collection[UncheckedNumbers]
 ) -> AuditCoverage:
-    """Compare a paper's printed numbers with the cells that the audit `read` and with those that `entries` list."""
+    """Compare a paper's printed numbers with the `read_cells` of the audit and with those that `entries` list."""
     cells = list_printed_cells(published)
-    unchecked = [cell for cell in cells if cell not in read]
+    unchecked = [cell for cell in cells if cell not in read_cells]
     result = AuditCoverage(printed=len(cells))
     for cell in unchecked:
         reason = next((entry.reason for entry in entries if entry.holds(cell)), None)

@@ -78,8 +78,8 @@ def softmax(z: Intervals, i: Interval) -> Interval:
     if not 0 <= place == last < len(z):
         raise PlumblineError(f"there is no entry {low(i):g} to {high(i):g}: they are counted from 0 to {len(z) - 1}")
     # Less its own score before all: a score does not part from itself.
-    others = [other for at, other in enumerate(z) if at != place]
-    return 1 / sum((iv.exp(other - z[place]) for other in others), start=iv.mpf(1))
+    other_scores = [score for at, score in enumerate(z) if at != place]
+    return 1 / sum((iv.exp(score - z[place]) for score in other_scores), start=iv.mpf(1))
 
 
 @audit_function("angle in degrees that has this cosine")

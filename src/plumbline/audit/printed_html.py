@@ -138,11 +138,11 @@ def write_table(table: ShownTable) -> str:
             title = f'<td colspan="{len(table.columns)}"><i>{write_text(table.titles[place])}</i></td>'
             lines.append(f"<tr{rule}>{title}</tr>")
             rule = ""
-        written = "".join(
+        cells_html = "".join(
             f"<td{_TEXT * (column in texts)}>{' ± '.join(map(_write_number, numbers))}</td>"
             for column, numbers in enumerate(cells)
         )
-        lines.append(f"<tr{rule}>{written}</tr>")
+        lines.append(f"<tr{rule}>{cells_html}</tr>")
     body = "\n".join(lines)
     return (
         f'<div class="box" tabindex="0" role="region" aria-label="{write_text(table.name)} as printed">'
@@ -161,8 +161,8 @@ def write_counts(counts: Mapping[str, int], *, with_meanings: bool = False) -> s
     return f'<p class="counts">{"".join(parts)}</p>'
 
 
-def write_remark(kind: str, row: Row, anchor: str, rest: str, *, is_first: bool = True) -> str:
-    """Write what is said of a number below its table as an entry of a list; `rest`: HTML that follows.
+def write_remark(kind: str, row: Row, anchor: str, addition: str, *, is_first: bool = True) -> str:
+    """Write what is said of a number below its table as an entry of a list; `addition`: HTML that follows.
 
     `is_first`: the number's link leads to this entry, and not to one before it.
     """
@@ -171,7 +171,7 @@ def write_remark(kind: str, row: Row, anchor: str, rest: str, *, is_first: bool 
     return (
         f"<li{f' id={chr(34)}{anchor}-said{chr(34)}' if anchor and is_first else ''}>"
         f'<span class="swatch {kind}">{kind}</span> {quantity}: printed '
-        f"<b>{write_text(str(row['printed']))}</b>, {write_text(format_recomputed(row))}. {rest}</li>"
+        f"<b>{write_text(str(row['printed']))}</b>, {write_text(format_recomputed(row))}. {addition}</li>"
     )
 
 
@@ -196,10 +196,10 @@ def _write_head(columns: Sequence[str], texts: Collection[int]) -> str:
     """The head of a table; what stands above several columns in print has a line of its own."""
     above, names = "", []
     for over, group in groupby(columns, key=lambda column: column.rpartition(" / ")[0]):
-        own = list(group)
-        shared = over if len(own) > 1 else ""
-        title = f'<th class="over" colspan="{len(own)}">{write_text(shared)}</th>'
-        above += title if shared else "<td></td>" * len(own)
-        names += [column.removeprefix(f"{shared} / ") if shared else column for column in own]
+        group_columns = list(group)
+        shared = over if len(group_columns) > 1 else ""
+        title = f'<th class="over" colspan="{len(group_columns)}">{write_text(shared)}</th>'
+        above += title if shared else "<td></td>" * len(group_columns)
+        names += [column.removeprefix(f"{shared} / ") if shared else column for column in group_columns]
     head = "".join(f"<th{_TEXT * (column in texts)}>{write_text(name)}</th>" for column, name in enumerate(names))
     return f"<tr>{above}</tr><tr>{head}</tr>" if "colspan" in above else f"<tr>{head}</tr>"

@@ -148,8 +148,8 @@ class PrintedTables:
             for row in rows:
                 if (kind := judge_row(row)) != HOLDS:
                     anchor = _make_id(cell)
-                    rest = f"<small>{write_text(row['source'])}; <code>{write_text(row['id'])}</code></small>"
-                    remarks.append(write_remark(kind, row, anchor, rest, is_first=anchor not in anchors))
+                    source_html = f"<small>{write_text(row['source'])}; <code>{write_text(row['id'])}</code></small>"
+                    remarks.append(write_remark(kind, row, anchor, source_html, is_first=anchor not in anchors))
                     anchors.add(anchor)
         listed = f"<ul>{''.join(remarks)}</ul>" if remarks else ""
         return f"{write_counts(table.counts)}{write_table(table)}{listed}"

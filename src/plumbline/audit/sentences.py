@@ -139,7 +139,7 @@ def read_sentences(path: Path) -> list[SentenceOfAudit]:
     return list(read_struct(path, SentencesFile).sentences) if path.is_file() else []
 
 
-def list_text_numbers(published: PrintedNumbers, read: Collection[Cell]) -> dict[str, TextNumber]:
+def list_text_numbers(published: PrintedNumbers, read_cells: Collection[Cell]) -> dict[str, TextNumber]:
     """The numbers of a paper's text that enter a row, by name: an id of `prose.csv`, or `list.row.column`.
 
     Lists are the files of the text's numbers; a printed table (`table1.csv`, ...) is none, and a number of one that the
@@ -149,14 +149,14 @@ def list_text_numbers(published: PrintedNumbers, read: Collection[Cell]) -> dict
     numbers = {
         name: TextNumber(text=number.text, source=number.source)
         for name, number in prose.items()
-        if ("prose", name, "printed") in read
+        if ("prose", name, "printed") in read_cells
     }
     for name in published.tables():
         cells = {} if name.startswith("table") else published.cells(name)
         for row, texts in cells.items():
             place = next((texts[column] for column in _PLACES if column in texts), "")
             for column, text in texts.items():
-                if (name, row, column) in read:
+                if (name, row, column) in read_cells:
                     numbers[f"{name}.{row}.{column}"] = TextNumber(text=text, source=place)
     return numbers
 
@@ -165,8 +165,8 @@ def count_sentences(sentences: Collection[SentenceOfAudit]) -> dict[str, int]:
     """How many sentences with a number there are, are read by rows, and are left out for each reason."""
     reasons = Counter(sentence.left_out for sentence in sentences if sentence.left_out)
     left_out = reasons.total()
-    read = len(sentences) - left_out
-    return {"sentences": len(sentences), "read": read, "left out": left_out} | {
+    read_count = len(sentences) - left_out
+    return {"sentences": len(sentences), "read": read_count, "left out": left_out} | {
         reason: reasons[reason] for reason in REASONS
     }
 

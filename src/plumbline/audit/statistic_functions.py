@@ -167,9 +167,9 @@ def welch_p_of_seeds(a: Intervals, b: Intervals) -> Interval:
 def share_of_overlap(a: Intervals, b: Intervals) -> Interval:
     """Share of the pairs of two lists with a <= b: 0 if and only if the bootstrap probability of it is 0."""
     pairs = [(first, second) for first in a for second in b]
-    sure = sum(high(first) <= low(second) for first, second in pairs)
-    possible = sum(low(first) <= high(second) for first, second in pairs)
-    return span(sure / len(pairs), possible / len(pairs))
+    sure_count = sum(high(first) <= low(second) for first, second in pairs)
+    possible_count = sum(low(first) <= high(second) for first, second in pairs)
+    return span(sure_count / len(pairs), possible_count / len(pairs))
 
 
 def _is_ordered(x: Intervals) -> bool:

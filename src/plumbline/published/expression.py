@@ -153,15 +153,15 @@ def lift(operand: Given) -> Expression:
     )
 
 
-def larger(x: Interval, y: Interval) -> Interval:
+def exceeds(x: Interval, y: Interval) -> Interval:
     """Whether x > y: 1, 0, or the interval from 0 to 1 where both can be; 0 for numbers printed as equal."""
     slack = SLACK * max(abs(low(x)), abs(high(x)), abs(low(y)), abs(high(y)))
     return span(low(x) > high(y) + slack, high(x) > low(y) + slack)
 
 
 def _power(base: Interval, exponent: Interval) -> Interval:
-    whole = low(exponent) == high(exponent) == round(low(exponent))
-    return base ** int(low(exponent)) if whole else base**exponent
+    is_whole = low(exponent) == high(exponent) == round(low(exponent))
+    return base ** int(low(exponent)) if is_whole else base**exponent
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,8 +180,8 @@ _OPERATORS = {
     "*": _Operator(operator.mul, PRODUCT, left=PRODUCT, right=PRODUCT),
     "/": _Operator(operator.truediv, PRODUCT, left=PRODUCT, right=SIGN),
     "**": _Operator(_power, POWER, left=ATOM, right=SIGN),
-    ">": _Operator(larger, COMPARISON, left=SUM, right=SUM),
-    "<": _Operator(lambda x, y: larger(y, x), COMPARISON, left=SUM, right=SUM),
+    ">": _Operator(exceeds, COMPARISON, left=SUM, right=SUM),
+    "<": _Operator(lambda x, y: exceeds(y, x), COMPARISON, left=SUM, right=SUM),
 }
 
 
@@ -204,7 +204,7 @@ def _apply_elementwise(
         raise PlumblineError(f"{text}: lists of {' and '.join(map(str, sorted(lengths)))} numbers do not pair up")
     count = lengths.pop() if lengths else 1
 
-    def each(values: Sequence[Values]) -> Values:
+    def apply_each(values: Sequence[Values]) -> Values:
         columns = [
             numbers_of_operand if len(numbers_of_operand) == count else numbers_of_operand * count
             for numbers_of_operand in values
@@ -213,8 +213,8 @@ def _apply_elementwise(
 
     return Expression(
         text=text,
-        printed=each([operand.printed for operand in operands]),
-        ranges=each([operand.ranges for operand in operands]),
+        printed=apply_each([operand.printed for operand in operands]),
+        ranges=apply_each([operand.ranges for operand in operands]),
         binding=binding,
         inputs=_collect_inputs(operands),
         several=any(operand.several for operand in operands),

@@ -53,19 +53,19 @@ class PrintedTable:
 
     def column(self, column: str, rows: Sequence[str] | None = None) -> PrintedColumn:
         """The printed numbers of a column: those of `rows`, or of all rows that print one."""
-        chosen = list(self.texts(column)) if rows is None else rows
+        row_names = list(self.texts(column)) if rows is None else rows
         where = ":" if rows is None else ", ".join(rows)
-        return self._make_column(column, chosen, where)
+        return self._make_column(column, row_names, where)
 
     def others(self, column: str, row: str) -> PrintedColumn:
         """The printed numbers of a column without that of one row."""
-        return self._make_column(column, [other for other in self.texts(column) if other != row], f"not {row}")
+        return self._make_column(column, [name for name in self.texts(column) if name != row], f"not {row}")
 
     def line(self, row: str, columns: Sequence[str] | None = None) -> PrintedColumn:
         """The printed numbers of a row: of these columns, or of all in which it prints something."""
-        chosen = [name for name in self._columns if self.prints(row, name)] if columns is None else columns
+        names = [name for name in self._columns if self.prints(row, name)] if columns is None else columns
         where = ":" if columns is None else ", ".join(columns)
-        return PrintedColumn(name=f"{self._name}.{row}[{where}]", numbers=tuple(self[row, column] for column in chosen))
+        return PrintedColumn(name=f"{self._name}.{row}[{where}]", numbers=tuple(self[row, column] for column in names))
 
     def _make_column(self, column: str, rows: Sequence[str], where: str) -> PrintedColumn:
         return PrintedColumn(name=f"{self._name}[{where}].{column}", numbers=tuple(self[row, column] for row in rows))

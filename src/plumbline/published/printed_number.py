@@ -79,9 +79,9 @@ class PrintedNumber(ExpressionOperand):
             return iv.mpf(["0", self.text])
         if self.exact:
             return iv.mpf(self.text)
-        printed = Decimal(self.text)
-        half = Decimal(5).scaleb(int(printed.as_tuple().exponent) - 1)
-        return iv.mpf([str(printed - half), str(printed + half)])
+        value = Decimal(self.text)
+        half = Decimal(5).scaleb(int(value.as_tuple().exponent) - 1)
+        return iv.mpf([str(value - half), str(value + half)])
 
     def expression(self) -> Expression:
         """Turn the number into an expression: its printed value, and the interval of what rounds to it."""

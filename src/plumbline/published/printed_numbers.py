@@ -113,9 +113,9 @@ class PrintedNumbers:
         rows = [tuple(row.items()) for row in self.rows(name)]
         times, count_so_far = Counter(key for (_, key), *_ in rows), Counter[str]()
         cells = {}
-        for (_, key), *others in rows:
+        for (_, key), *row_cells in rows:
             count_so_far[key] += 1
-            cells[f"{key}#{count_so_far[key]}" if times[key] > 1 else key] = dict(others)
+            cells[f"{key}#{count_so_far[key]}" if times[key] > 1 else key] = dict(row_cells)
         return cells
 
     def table(self, name: str, key: str | list[str] | None = None) -> pd.DataFrame:

@@ -83,10 +83,10 @@ def _holds_audits_or_records() -> bool:
 def _report_trainer(root: Path, options: argparse.Namespace) -> None:
     from plumbline.report.workbench.write_workbench import watch, write_workbench
 
-    own = Folder(root).own
-    if not own.is_dir():  # which git would see, made here
-        raise PlumblineError(f"{own} is not there: nothing was tried in {root} yet; plumbline try -m WORDS does")
-    out = options.out or own / "report" / "index.html"
+    own_folder = Folder(root).own
+    if not own_folder.is_dir():  # which git would see, made here
+        raise PlumblineError(f"{own_folder} is not there: nothing was tried in {root} yet; plumbline try -m WORDS does")
+    out = options.out or own_folder / "report" / "index.html"
     _require_own_folder(out)
     if options.watch:
         watch(root, out)
@@ -127,9 +127,9 @@ def _require_own_folder(out: Path) -> None:
     if out.name != "index.html":
         raise PlumblineError(f"--out {out}: the first page of a report is index.html; name FOLDER/index.html")
     folder = out.parent
-    if folder.is_dir() and (others := list_foreign(folder)):
+    if folder.is_dir() and (names := list_foreign(folder)):
         raise PlumblineError(
-            f"--out {out}: {folder} holds something else ({', '.join(others[:3])}), and would be replaced; move that "
+            f"--out {out}: {folder} holds something else ({', '.join(names[:3])}), and would be replaced; move that "
             "away, or name another folder"
         )
     require_writable(out)

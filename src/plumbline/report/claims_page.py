@@ -50,10 +50,10 @@ RATES = {
 def build_page(results: ResultsOnDisk) -> ReportPage:
     """Build the page of all claims that have been judged, with a table for each study."""
     sources = RunLinks(results=results, root="")
-    own = [study for study in results.studies.values() if study.name in results.project.studies]
-    studies = [study for study in own if results.project.targets.has_claims(study.name)]
+    own_studies = [study for study in results.studies.values() if study.name in results.project.studies]
+    studies = [study for study in own_studies if results.project.targets.has_claims(study.name)]
     tables = {study.name: build_table(results, study, sources) for study in studies}
-    missing = [_claims_path(results, study) for study in studies if tables[study.name] is None]
+    missing_paths = [_claims_path(results, study) for study in studies if tables[study.name] is None]
     content = {
         "grids": [table for table in tables.values() if table],
         "counts": [(study, count_verdicts(results, study)) for study in studies if tables[study.name]],
@@ -63,9 +63,9 @@ def build_page(results: ResultsOnDisk) -> ReportPage:
             if tables[study.name]
             for line in describe_rates(results, study)
         ],
-        "missing": missing,
-        "damaged": [path for path in missing if path.exists()],
-        "command": results.command(*missing),
+        "missing": missing_paths,
+        "damaged": [path for path in missing_paths if path.exists()],
+        "command": results.command(*missing_paths),
         "sources": sources,
     }
     files = {path: copied for study in studies for path, copied in list_downloads(results, study).items()}
@@ -113,8 +113,8 @@ def build_table(
 def list_downloads(results: ResultsOnDisk, study: Study) -> dict[Path, str]:
     """List the files of a study's claims that a page offers for download: source -> where it lies in the report."""
     path = _claims_path(results, study)
-    there = [file for file in (path, path.with_suffix(".md")) if file.exists()]
-    return {file: f"files/{study.name}/{file.name}" for file in there}
+    existing_files = [file for file in (path, path.with_suffix(".md")) if file.exists()]
+    return {file: f"files/{study.name}/{file.name}" for file in existing_files}
 
 
 def read_claims(results: ResultsOnDisk, study: Study) -> list[dict[str, str]]:

@@ -43,8 +43,8 @@ def copy_file(source: Path, target: Path, back: str = "") -> None:
     """
     if target.suffix == ".html":
         page = source.read_bytes()
-        own = page.replace(b"<body>", b"<body>" + back.encode(), 1)
-        target.write_bytes(own if _OWN.match(page) else _POLICY.encode() + page)
+        linked_page = page.replace(b"<body>", b"<body>" + back.encode(), 1)
+        target.write_bytes(linked_page if _OWN.match(page) else _POLICY.encode() + page)
     elif target.suffix == ".svg" and (fault := find_fault(source.read_bytes())):
         target.write_text(_REFUSED.format(escape(f"{source.name} {fault}")), encoding="utf-8")
     else:
@@ -79,8 +79,8 @@ def find_fault(picture: bytes) -> str:
     parser = expat.ParserCreate("utf-8", "\n")
     parser.StartElementHandler, parser.XmlDeclHandler = read_element, read_declaration
     parser.ProcessingInstructionHandler = lambda target, data: faults.append(f"has an instruction {target:.40}")
-    parser.EntityDeclHandler = lambda name, *rest: faults.append(f"declares {name:.40}")
-    parser.AttlistDeclHandler = lambda element, *rest: faults.append(f"declares attributes of {element:.40}")
+    parser.EntityDeclHandler = lambda name, *details: faults.append(f"declares {name:.40}")
+    parser.AttlistDeclHandler = lambda element, *details: faults.append(f"declares attributes of {element:.40}")
     try:
         parser.Parse(picture, True)
     except expat.ExpatError as error:

@@ -35,8 +35,8 @@ def to_html(text: str, *, below: int = 1, prefix: str = "part-") -> Markup:
     rendered: str = _READER.renderer.render(tokens, _READER.options, {})
     parts = rendered.split("<table>")  # each region has a name of its own
     box = '<div class="box" tabindex="0" role="region" aria-label="table {}"><table>'
-    opened = "".join(box.format(number) + part for number, part in enumerate(parts[1:], start=1))
-    return Markup((parts[0] + opened).replace("</table>", "</table></div>"))
+    tables = "".join(box.format(number) + part for number, part in enumerate(parts[1:], start=1))
+    return Markup((parts[0] + tables).replace("</table>", "</table></div>"))
 
 
 def _align_columns(tokens: list[Token]) -> None:

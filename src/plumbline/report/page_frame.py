@@ -48,15 +48,15 @@ class PresetWarning:
             texts: study -> where its texts are from, empty for the paper's own (`Study.other_texts`).
         """
         short, text = _BANNERS[preset]
-        others = {study: source for study, source in texts.items() if source}
-        if not others:
+        other_sources = {study: source for study, source in texts.items() if source}
+        if not other_sources:
             return cls(preset=preset, short=short, sentence=text, badge="" if preset == REPRODUCTION else preset)
-        sources = ", ".join(f"{study}: {source}" for study, source in others.items())
+        sources = ", ".join(f"{study}: {source}" for study, source in other_sources.items())
         return cls(
             preset=preset,
             short=f"{preset}, other texts, no reproduction",
             sentence=f"The papers' sizes and budget, but texts of another source ({sources}): no reproduction of them.",
-            badge="other texts" if len(others) == len(texts) else "",
+            badge="other texts" if len(other_sources) == len(texts) else "",
         )
 
     @property

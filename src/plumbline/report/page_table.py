@@ -98,14 +98,14 @@ class PageTable:
 
 def text_cell(value: object, **more: object) -> HtmlCell:
     """Make a cell that holds a text; it becomes badges where it is nothing but outcomes or verdicts."""
-    written = "" if value is None else str(value)
-    return HtmlCell(text=written, sort=written or None, badges=split_badges(written), **more)  # type: ignore[arg-type]
+    text = "" if value is None else str(value)
+    return HtmlCell(text=text, sort=text or None, badges=split_badges(text), **more)  # type: ignore[arg-type]
 
 
 def number_cell(value: float | int | None, written: str, **more: object) -> HtmlCell:
     """Make a cell that holds a number, written as `written`; empty if there is no number."""
-    missing = value is None or value != value
-    return HtmlCell(text="" if missing else written, sort=None if missing else value, **more)  # type: ignore[arg-type]
+    is_missing = value is None or value != value
+    return HtmlCell(text="" if is_missing else written, sort=None if is_missing else value, **more)  # type: ignore[arg-type]
 
 
 def split_badges(cell_text: str) -> tuple[tuple[str, str], ...]:

@@ -153,14 +153,14 @@ def replace_folder(new_folder: Path, folder: Path) -> None:
             if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):  # another process has put its report there meanwhile
                 raise
     if not swap_paths(new_folder, folder):
-        gone = temporary_files.choose_path(folder)
-        os.replace(folder, gone)
+        old_folder = temporary_files.choose_path(folder)
+        os.replace(folder, old_folder)
         try:
             os.replace(new_folder, folder)
         except BaseException:
-            os.replace(gone, folder)
+            os.replace(old_folder, folder)
             raise
-        shutil.rmtree(gone, ignore_errors=True)
+        shutil.rmtree(old_folder, ignore_errors=True)
 
 
 def _escape_for_css(text: str) -> str:

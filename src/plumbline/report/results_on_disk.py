@@ -63,8 +63,8 @@ class FoundRun:
     @property
     def run_id(self) -> str:
         """The id of the run that was found on disk, else of the planned one."""
-        there = self.outcome.get("run_id") or self.manifest.get("run_id") or self.manifest.get("fingerprint")
-        return str(there or (self.planned.spec.run_id if self.planned else ""))
+        recorded_id = self.outcome.get("run_id") or self.manifest.get("run_id") or self.manifest.get("fingerprint")
+        return str(recorded_id or (self.planned.spec.run_id if self.planned else ""))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -110,8 +110,8 @@ class StudyProduct:
         """Whether the product is there: a table with the file that states where its cells come from, a figure with its
         svg.
         """
-        beside = {"table": provenance.provenance_path(self.path), "figure": self.path.with_suffix(".svg")}
-        return self.path.exists() and beside.get(self.kind, self.path).exists()
+        companions = {"table": provenance.provenance_path(self.path), "figure": self.path.with_suffix(".svg")}
+        return self.path.exists() and companions.get(self.kind, self.path).exists()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -64,8 +64,8 @@ def make_link(run: FoundRun, study: str) -> str:
 
 def _can_be_compared(run: FoundRun) -> bool:
     paths = [run.folder / name for name in (run_page.METRICS, run_page.OUTCOME)]
-    whole = all(path.exists() and not run_page.describe_damage(run, path) for path in paths)
-    return run.state in (COMPLETED, DIVERGED) and not run.other_spec and whole
+    is_undamaged = all(path.exists() and not run_page.describe_damage(run, path) for path in paths)
+    return run.state in (COMPLETED, DIVERGED) and not run.other_spec and is_undamaged
 
 
 def _collect_data(results: ResultsOnDisk, study: Study, entries: list[tuple[FoundRun, Run]]) -> dict[str, Any]:

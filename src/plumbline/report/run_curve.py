@@ -84,14 +84,14 @@ def thin_points(points: Sequence[Point], most: int = POINTS) -> list[Point]:
         return list(points)
     stretches = most // 2
     edges = [number * len(points) // stretches for number in range(stretches + 1)]
-    chosen = {0, len(points) - 1}
+    places = {0, len(points) - 1}
     for first, end in itertools.pairwise(edges):
         finite = [place for place in range(first, end) if math.isfinite(points[place][1])]
         if finite:
-            chosen |= {min(finite, key=lambda place: points[place][1]), max(finite, key=lambda place: points[place][1])}
+            places |= {min(finite, key=lambda place: points[place][1]), max(finite, key=lambda place: points[place][1])}
         if len(finite) < end - first:
-            chosen.add(next(place for place in range(first, end) if not math.isfinite(points[place][1])))
-    return [points[place] for place in sorted(chosen)]
+            places.add(next(place for place in range(first, end) if not math.isfinite(points[place][1])))
+    return [points[place] for place in sorted(places)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -195,8 +195,8 @@ def read_tail(log: Path) -> str:
         return ""
     with open(log, "rb") as handle:
         handle.seek(max(0, log.stat().st_size - 4 * CHARACTERS))
-        read = escape_sequences.decode(handle.read())
-    lines = [line[:CHARACTERS] for line in read.splitlines() if line.strip()]
+        text = escape_sequences.decode(handle.read())
+    lines = [line[:CHARACTERS] for line in text.splitlines() if line.strip()]
     return "\n".join(lines[-LINES:])[-CHARACTERS:]
 
 

@@ -80,8 +80,8 @@ class StudyFront:
     @property
     def title(self) -> str:
         """The paper's short title; the study's own where it extends another one, or has no paper."""
-        own = self.study.paper if self.study.code == self.study.name else None
-        return own.short if own else str(self.study.definition["title"])
+        own_paper = self.study.paper if self.study.code == self.study.name else None
+        return own_paper.short if own_paper else str(self.study.definition["title"])
 
     @property
     def brief(self) -> dict[str, list[str]]:
@@ -91,8 +91,8 @@ class StudyFront:
     @property
     def more(self) -> dict[str, list[str]]:
         """What tables found besides."""
-        rest = {table: findings[len(self.brief.get(table, ())) :] for table, findings in self.leads.items()}
-        return {table: findings for table, findings in rest.items() if findings}
+        more_findings = {table: findings[len(self.brief.get(table, ())) :] for table, findings in self.leads.items()}
+        return {table: findings for table, findings in more_findings.items() if findings}
 
     @property
     def folder(self) -> str:

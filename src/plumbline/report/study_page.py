@@ -179,8 +179,8 @@ def _build_runs(results: ResultsOnDisk, study: Study) -> ReportPage:
 
 def _list_downloads(product: StudyProduct) -> dict[Path, str]:
     """What of a product is copied: source -> path from the report's folder."""
-    there = [product.path.with_suffix(ending) for ending in ENDINGS[product.kind]]
-    return {source: f"files/{product.study}/{source.name}" for source in there if source.exists()}
+    sources = [product.path.with_suffix(ending) for ending in ENDINGS[product.kind]]
+    return {source: f"files/{product.study}/{source.name}" for source in sources if source.exists()}
 
 
 def _describe_scales(study: Study, preset: str) -> list[dict[str, Any]]:

@@ -59,8 +59,8 @@ def lay_out(table: Table, texts: Mapping[str, str], sources: RunLinks, files: di
     # Sentences far to the right would make rows high of which little is seen.
     short = [c for c in columns if c.of_paper or c.narrow or (c.label and (c not in sentences or c is columns[0]))]
     short = columns if all(column.label for column in short) else short
-    own = [column for column in columns if not column.of_paper and not column.label]
-    firsts = [*own[:1], *[column for column in own if column in short][:1]]
+    own_columns = [column for column in columns if not column.of_paper and not column.label]
+    firsts = [*own_columns[:1], *[column for column in own_columns if column in short][:1]]
     return PageTable(
         id=f"table-{table.name}",
         name=table.name,
@@ -179,7 +179,7 @@ def _find_spread(table: Table, column: Column, row: dict[str, Cell]) -> agreemen
     if not column.noise:
         return None
     spreads = read_spreads(row[column.noise]) or [
-        spread for other in table.rows for spread in read_spreads(other[column.noise])
+        spread for other_row in table.rows for spread in read_spreads(other_row[column.noise])
     ]
     return agreement_with_print.SeedSpread.pool(spreads)
 

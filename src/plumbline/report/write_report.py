@@ -58,15 +58,15 @@ def _write_pages(site: ReportSite, results: ResultsOnDisk) -> int:
     pages = [_build_overview(results, fronts, other_pages), *studies, *other_pages, runs, *tried]
     pages += [bench.build_comparison()] if bench.runs else []
     nav = [page for page in pages if page.nav]
-    used, compared = run_page.find_tables_by_run(results), _find_comparisons(pages)
-    tried_by_page = {made.page: made for made in bench.runs.values()}
+    tables_by_run, comparisons_by_run = run_page.find_tables_by_run(results), _find_comparisons(pages)
+    tried_by_page = {made_run.page: made_run for made_run in bench.runs.values()}
     for page in pages:
         site.write(page, nav)
     for run in results.runs:
-        uses, comparisons = used.get(run.key, []), compared.get(run.key, [])
-        if made := tried_by_page.get(run.page):
-            uses = [*uses, *((f"the try of {each.title}", link_to(each)) for each in made.changes)]
-            comparisons = [*comparisons, ("what was tried", f"compare.html#show={made.run.run_id}")]
+        uses, comparisons = tables_by_run.get(run.key, []), comparisons_by_run.get(run.key, [])
+        if made_run := tried_by_page.get(run.page):
+            uses = [*uses, *((f"the try of {each.title}", link_to(each)) for each in made_run.changes)]
+            comparisons = [*comparisons, ("what was tried", f"compare.html#show={made_run.run.run_id}")]
         site.write(run_page.build_page(results, run, uses, comparisons), nav)
     site.write_assets()
     return len(pages) + len(results.runs)
@@ -99,16 +99,19 @@ def _build_overview(results: ResultsOnDisk, fronts: list[StudyFront], other_page
     of claims, audit, plan and what was tried.
     """
     pages = {page.path: page for page in other_pages}
-    begun = [front for front in fronts if front.is_begun]
-    unmade = [front for front in fronts if not front.is_begun]
+    begun_fronts = [front for front in fronts if front.is_begun]
+    other_fronts = [front for front in fronts if not front.is_begun]
     content = {
         "studies": [
-            (front, study_page.describe_figure(front, front.picture) if front.picture else None) for front in begun
+            (front, study_page.describe_figure(front, front.picture) if front.picture else None)
+            for front in begun_fronts
         ],
         "count": len(fronts),
-        "audits": [front for front in unmade if front.audited],
-        "unmade": unmade,
-        "command": results.command("all", studies=", ".join(front.study.name for front in unmade if begun)),
+        "audits": [front for front in other_fronts if front.audited],
+        "unmade": other_fronts,
+        "command": results.command(
+            "all", studies=", ".join(front.study.name for front in other_fronts if begun_fronts)
+        ),
         "counts": RunCounts.of(results.runs),
         "packed": results.packed,
         "marks": MARKS,

@@ -90,9 +90,9 @@ def main() -> None:
 
 def _require_paths(options: argparse.Namespace) -> None:
     """Refuse a mistyped path, which would give a product of nothing, or one file in the place of another."""
-    ending, others = ENDINGS[options.verb]
+    ending, other_endings = ENDINGS[options.verb]
     if options.out.suffix != ending:
-        raise PlumblineError(f"--out {options.out} must end in {ending}; {others} are written next to it")
+        raise PlumblineError(f"--out {options.out} must end in {ending}; {other_endings} are written next to it")
     if options.work is None or options.expected_runs_digest:  # the default is made by the first run; jobs know theirs
         return
     if not options.work.is_dir():
@@ -162,10 +162,10 @@ def _make_target(options: argparse.Namespace) -> None:
         print(path)
 
 
-def _write_warning(table: str, others: Sequence[str]) -> str:
+def _write_warning(table: str, runs: Sequence[str]) -> str:
     """Write the warning that runs are of other specs or versions; the table's provenance lists all."""
-    sentence = f"Made from runs of other specs or versions: {'; '.join(others[:FEW])}"
-    more = len(others) - FEW
+    sentence = f"Made from runs of other specs or versions: {'; '.join(runs[:FEW])}"
+    more = len(runs) - FEW
     return (
         f"{sentence}; {more} more are in {table}.provenance.json (runs_of_other_specs)." if more > 0 else f"{sentence}."
     )

@@ -23,7 +23,7 @@ def write_interpretations(study: Study, corpus_entry: Corpus, items: str | None 
     applying = [
         interpretation for interpretation in declared if study.preset in interpretation.get("presets", [study.preset])
     ]
-    others = [interpretation for interpretation in declared if interpretation not in applying]
+    other_interpretations = [interpretation for interpretation in declared if interpretation not in applying]
     lines = [
         f"# {study.definition['title']}",
         "",
@@ -36,16 +36,16 @@ def write_interpretations(study: Study, corpus_entry: Corpus, items: str | None 
     lines += [f"Generated from `{study.file}`; change it there.", ""]
     in_force = [line for interpretation in applying for line in _list_interpretation(interpretation)]
     lines += ["## Interpretations that apply", "", *(in_force or ["None.", ""])]
-    if others:
+    if other_interpretations:
         lines += [
             "## Interpretations for other presets",
             "",
-            *(line for interpretation in others for line in _list_interpretation(interpretation)),
+            *(line for interpretation in other_interpretations for line in _list_interpretation(interpretation)),
         ]
     lines += ["## Runs outside the comparison of methods", "", *_list_arms(study)]
     lines += ["## Variants of a method", "", *_list_variants(study)]
-    if swept := _list_sweeps(study):
-        lines += ["## Methods that are swept", "", *swept]
+    if sweeps := _list_sweeps(study):
+        lines += ["## Methods that are swept", "", *sweeps]
     lines += ["## Stand-ins and sizes of this preset", "", *_list_sizes(study, corpus_entry, items)]
     return "\n".join(lines).rstrip() + "\n"
 

@@ -56,7 +56,7 @@ class Candidate:
     of: Formula
     operands: tuple[Line, ...] = ()
     baseline: str = ""
-    whole: bool = False
+    covers_all: bool = False
     complete: bool = False
 
     @property
@@ -94,11 +94,11 @@ class Candidate:
     @property
     def plain_total(self) -> bool:
         """Whether it is the total of one line, or of two of which one agrees, of many numbers that nearly give it."""
-        few = len(self.computed) == 1 or (len(self.computed) == 2 and self.count_agreeing() == 1)
-        if self.of is not SUMS or not few or len(self.operands) < FEWEST:
+        has_few = len(self.computed) == 1 or (len(self.computed) == 2 and self.count_agreeing() == 1)
+        if self.of is not SUMS or not has_few or len(self.operands) < FEWEST:
             return False
         printed = self.target.ends
-        return self.whole and all(
+        return self.covers_all and all(
             abs(ends[1] - printed[key][1]) <= CLOSE * abs(ends[1]) for key, ends in self.computed.items()
         )
 
@@ -125,9 +125,9 @@ class Candidate:
             hits = tries = 0
             for shift in range(1, min(len(keys), 12)):
                 for n, key in enumerate(keys):
-                    other = keys[(n + shift) % len(keys)]
+                    other_key = keys[(n + shift) % len(keys)]
                     ends = self.of.ends(
-                        [line.ends[other if place == moved else key] for place, line in enumerate(self.operands)]
+                        [line.ends[other_key if place == moved else key] for place, line in enumerate(self.operands)]
                     )
                     hits, tries = hits + (ends is not None and meets(printed[n], ends)), tries + 1
             agreement = replace(agreement, chance=max(agreement.chance, hits / tries))
@@ -143,31 +143,31 @@ class Budget:
 
 def list_candidates(target: Line, lines: Lines, part: TablePart, budget: Budget, stated: bool) -> Iterator[Candidate]:
     """The relations that a line may have to others: those that its name states, or the rest."""
-    others = [line for line in lines.lines if line is not target]
+    other_lines = [line for line in lines.lines if line is not target]
     for formula in FORMULAS:
         if formula.says(target) != stated or not (stated or formula.unsaid) or (formula.unsigned and target.signed):
             continue
-        for first in others if formula.pairs and budget.left >= 0 else ():
-            for second in others if budget.left >= 0 else ():
-                near = abs(first.place - target.place) <= 3 and abs(second.place - target.place) <= 3
-                if first is not second and (stated or near) and (formula.ordered or first.place < second.place):
+        for first in other_lines if formula.pairs and budget.left >= 0 else ():
+            for second in other_lines if budget.left >= 0 else ():
+                is_near = abs(first.place - target.place) <= 3 and abs(second.place - target.place) <= 3
+                if first is not second and (stated or is_near) and (formula.ordered or first.place < second.place):
                     yield from _relate_lines(target, formula, (first, second), lines, budget)
     for formula in (MEANS, SUMS):
         if stated and formula.says(target):
-            parts = [line for line in others if formula is MEANS or not says(line.name, PART_OF)]
+            parts = [line for line in other_lines if formula is MEANS or not says(line.name, PART_OF)]
             for window in _list_windows(target, parts):
                 yield from _relate_lines(target, formula, window, lines, budget)
-    before = [line for line in others if line.place < target.place]
-    if not stated and not MEANS.says(target) and len(before) >= 3:
-        yield from _relate_lines(target, MEANS, before, lines, budget)
+    lines_before = [line for line in other_lines if line.place < target.place]
+    if not stated and not MEANS.says(target) and len(lines_before) >= 3:
+        yield from _relate_lines(target, MEANS, lines_before, lines, budget)
     if lines.along == "column":
-        yield from _relate_to_baseline(target, others, lines, part, budget, stated)
+        yield from _relate_to_baseline(target, other_lines, lines, part, budget, stated)
 
 
 def _list_before(target: Line, lines: Lines) -> list[int]:
     """Places of the lines before a line; of those after it where there is none."""
-    before = [line.place for line in lines.lines if line.place < target.place]
-    return before or [line.place for line in lines.lines if line.place > target.place]
+    places_before = [line.place for line in lines.lines if line.place < target.place]
+    return places_before or [line.place for line in lines.lines if line.place > target.place]
 
 
 def _are_alike(lines: Sequence[Line], keys: Sequence[str]) -> bool:
@@ -176,25 +176,25 @@ def _are_alike(lines: Sequence[Line], keys: Sequence[str]) -> bool:
     return all(is_spread(line.name) is False for line in lines) and max(values) <= 10 * min(values)
 
 
-def _list_windows(target: Line, others: Sequence[Line]) -> Iterator[Sequence[Line]]:
+def _list_windows(target: Line, other_lines: Sequence[Line]) -> Iterator[Sequence[Line]]:
     """Neighbouring lines that a mean may be of: all others, and those next to the target on one side."""
-    before = [line for line in others if line.place < target.place]
-    after = [line for line in others if line.place > target.place]
-    if len(others) >= 2:
-        yield others
-    for start in range(len(before) - 1):
-        if start or after:
-            yield before[start:]
-    for end in range(2, len(after) + 1):
-        if end < len(after) or before:
-            yield after[:end]
+    lines_before = [line for line in other_lines if line.place < target.place]
+    lines_after = [line for line in other_lines if line.place > target.place]
+    if len(other_lines) >= 2:
+        yield other_lines
+    for start in range(len(lines_before) - 1):
+        if start or lines_after:
+            yield lines_before[start:]
+    for end in range(2, len(lines_after) + 1):
+        if end < len(lines_after) or lines_before:
+            yield lines_after[:end]
     # Without the first one or two after it, or the last before it, which may be of another kind.
     for start in (1, 2):
-        if len(after) - start >= 2:
-            yield after[start:]
-    for end in (len(before) - 1, len(before) - 2):
+        if len(lines_after) - start >= 2:
+            yield lines_after[start:]
+    for end in (len(lines_before) - 1, len(lines_before) - 2):
         for start in range(max(0, end - 1)):
-            yield before[start:end]
+            yield lines_before[start:end]
 
 
 def _relate_lines(
@@ -204,20 +204,20 @@ def _relate_lines(
     if budget.left < 0:
         return
     keys: Sequence[str] = lines.list_shared((target, *operands))
-    off = 0
+    misses = 0
     if formula.linear:
         keys = _keep_one_kind(target, formula, operands, keys, lines)
-    rest = (key for key in keys if formula is not MEANS or _are_one_size(operands, key))
-    sample = list(islice(rest, SAMPLE))
+    remaining_keys = (key for key in keys if formula is not MEANS or _are_one_size(operands, key))
+    sample = list(islice(remaining_keys, SAMPLE))
     printed, parts = target.ends, [line.ends for line in operands]
     first: dict[str, Ends | None] = {}
     for key in sample if len(sample) == SAMPLE else ():
         first[key] = ends = formula.ends([each[key] for each in parts])
-        off += ends is None or not meets(printed[key], ends)
-        if off > SAMPLE - 2:
+        misses += ends is None or not meets(printed[key], ends)
+        if misses > SAMPLE - 2:
             return
     budget.left -= len(keys) * len(operands)
-    keys = [*sample, *rest]
+    keys = [*sample, *remaining_keys]
     if not keys:
         return
     if formula.linear and formula not in (MEANS, SUMS):
@@ -228,29 +228,29 @@ def _relate_lines(
     computed = {key: ends for key, ends in values.items() if ends is not None}
     places = [line.place for line in operands]
     several = formula in (MEANS, SUMS)
-    before = _list_before(target, lines) if several else []
+    places_before = _list_before(target, lines) if several else []
     yield Candidate(
         target=target,
         lines=lines,
         spoken=formula in (FORMULAS[0], MEANS, SUMS),
         small=formula is MEANS,
-        plain=formula is MEANS and places == before and _are_alike(operands, keys),
+        plain=formula is MEANS and places == places_before and _are_alike(operands, keys),
         parts=frozenset((target.place, *places)),
         computed=computed,
         formula=lambda key: formula.expression([line.numbers[key] for line in operands]),
         of=formula,
         operands=tuple(operands),
-        whole=formula is SUMS and places == before,
+        covers_all=formula is SUMS and places == places_before,
         complete=several and _is_complete(target, places, lines),
     )
 
 
 def _is_complete(target: Line, places: Sequence[int], lines: Lines) -> bool:
     """Whether lines at these places are all others than the target, or all on one side of it."""
-    left = [line.place for line in lines.lines if line is not target and line.place not in places]
+    other_places = [line.place for line in lines.lines if line is not target and line.place not in places]
     if places[0] > target.place:
-        return all(place < target.place for place in left)
-    return not left or min(left) > target.place
+        return all(place < target.place for place in other_places)
+    return not other_places or min(other_places) > target.place
 
 
 def _keep_one_kind(
@@ -262,16 +262,18 @@ def _keep_one_kind(
     units = {line.name_unit for line in (*operands, target)} - {"", "%", "pp"}
     if len(units) > 1 or "date" in kinds or not _can_give(target.kind, {line.kind for line in operands} - {""}):
         return []
-    alike = list(keys)
+    fitting_keys = list(keys)
     if any(line.units for line in operands):
-        of_key = {key: {line.unit(key) for line in operands} for key in keys}
-        alike = [key for key in keys if len(of_key[key]) == 1 and _can_give(target.unit(key), of_key[key] - {""})]
+        units_by_key = {key: {line.unit(key) for line in operands} for key in keys}
+        fitting_keys = [
+            key for key in keys if len(units_by_key[key]) == 1 and _can_give(target.unit(key), units_by_key[key] - {""})
+        ]
     if formula.adds:
-        return [key for key in alike if is_added(key)]
+        return [key for key in fitting_keys if is_added(key)]
     if formula is not MEANS:
-        return alike
-    levels = [key for key in alike if key not in lines.counts]
-    return levels or alike
+        return fitting_keys
+    levels = [key for key in fitting_keys if key not in lines.counts]
+    return levels or fitting_keys
 
 
 def _are_one_size(operands: Sequence[Line], key: str) -> bool:
@@ -292,7 +294,7 @@ def _is_nothing(a: Ends, b: Ends) -> bool:
 
 
 def _relate_to_baseline(
-    target: Line, others: Sequence[Line], lines: Lines, part: TablePart, budget: Budget, stated: bool
+    target: Line, other_lines: Sequence[Line], lines: Lines, part: TablePart, budget: Budget, stated: bool
 ) -> Iterator[Candidate]:
     formulas = [
         formula
@@ -302,13 +304,13 @@ def _relate_to_baseline(
         and not (formula.unsigned and target.signed)
         and (stated or formula.unsaid)
     ]
-    for line in others if formulas else ():
+    for line in other_lines if formulas else ():
         if not stated and not part.baseline and abs(line.place - target.place) > 3:
             continue
         for name in _list_baselines(target, line, lines, part):
             first = {} if name else _find_group_firsts(line, lines)
             base = {key: name or first[key] for key in lines.keys}
-            both = [
+            shared_keys = [
                 key
                 for key in lines.keys
                 if key in target.ends and key in line.ends and base[key] in line.ends and base[key] != key
@@ -316,7 +318,7 @@ def _relate_to_baseline(
             for formula in formulas:
                 if budget.left < 0:
                     continue
-                keys: Sequence[str] = both
+                keys: Sequence[str] = shared_keys
                 budget.left -= 2 * len(keys)
                 if formula.linear:
                     keys = [
@@ -344,16 +346,16 @@ def _relate_to_baseline(
                 )
 
 
-def _list_baselines(target: Line, other: Line, lines: Lines, part: TablePart) -> Iterator[str]:
+def _list_baselines(target: Line, line: Line, lines: Lines, part: TablePart) -> Iterator[str]:
     """Names of rows that may be the baseline; an empty one for the first row of each group."""
     if part.baseline:
         yield part.baseline
         return
-    zero = {
-        key for key in other.ends if (key in target.ends and target.ends[key][1] in (0, 1)) or target.cells[key].empty
+    zero_keys = {
+        key for key in line.ends if (key in target.ends and target.ends[key][1] in (0, 1)) or target.cells[key].empty
     }
-    by_name = {key for key in other.ends if says(key, BASELINE_WORDS)}
-    yield from sorted(zero | by_name, key=lines.keys.index)[:4]
+    named_keys = {key for key in line.ends if says(key, BASELINE_WORDS)}
+    yield from sorted(zero_keys | named_keys, key=lines.keys.index)[:4]
     if len(set(lines.groups.values())) > 1:
         yield ""
 

@@ -92,37 +92,37 @@ class ChangeWords:
 
 def read_words(match: re.Match[str], text: str) -> ChangeWords:
     """Read the words of a sentence around a change that a pattern with two numbers and the change matches."""
-    rest = text[match.end("unit") :]
-    after = re.split(r"[,;:()]|\.(?!\d)| from\b", rest, maxsplit=1)[0].split()[:WORDS]
-    between = text[match.end("second") : match.start("change")].split()
+    text_after = text[match.end("unit") :]
+    words_after = re.split(r"[,;:()]|\.(?!\d)| from\b", text_after, maxsplit=1)[0].split()[:WORDS]
+    words_between = text[match.end("second") : match.start("change")].split()
     units = [match.groupdict().get(name) or "" for name in ("first_word", "second_word")]
     factors = _find_factors(*map(_drop_plural, units))
-    before = text[: match.start("first")]
-    quantity = " ".join((before, *units, _name_kind(units, match.group())))
-    kind = next((kind for word in (*between, *after[:4]) if (kind := _KIND.fullmatch(word))), None)
-    fast = kind is not None and re.fullmatch(_SPEED, kind.group()) is not None
+    text_before = text[: match.start("first")]
+    quantity = " ".join((text_before, *units, _name_kind(units, match.group())))
+    kind = next((kind for word in (*words_between, *words_after[:4]) if (kind := _KIND.fullmatch(word))), None)
+    is_speed = kind is not None and re.fullmatch(_SPEED, kind.group()) is not None
     # A noun between change and numbers is theirs: "a 6.8% reduction in word error from 26.6 to 24.8".
     is_other = match.start("first") < match.start("change") and (
-        (fast and not re.search(_TIME, quantity)) or _names_other(after, quantity)
+        (is_speed and not re.search(_TIME, quantity)) or _names_other(words_after, quantity)
     )
     if not factors:
         doubt = "the two numbers have different units"
     elif is_other:
         doubt = "the change may be of something else than the two numbers"
-    elif any(map(_SETTING_UNIT.fullmatch, units)) or _SETTING_BEFORE.search(before):
+    elif any(map(_SETTING_UNIT.fullmatch, units)) or _SETTING_BEFORE.search(text_before):
         doubt = "the two numbers may be a setting, and the change what came of it"
-    elif _AGAINST.search(" ".join(after)):
+    elif _AGAINST.search(" ".join(words_after)):
         doubt = "it may be a change from another number"
     else:
         doubt = ""
-    words = [word.lower() for word in (*between, *after[:3])]
+    words = [word.lower() for word in (*words_between, *words_after[:3])]
     ways = kind.groupdict() if kind and not is_other else {}
     return ChangeWords(
         direction=1 if ways.get("up") else -1 if ways.get("down") else 0,
         relative=not {"relative", "rel", "relatively"}.isdisjoint(words),
         absolute=not {"absolute", "abs", "absolutely"}.isdisjoint(words),
         shares=_are_shares(match, units, quantity, text),
-        inverse=fast or is_other,
+        inverse=is_speed or is_other,
         factors=factors,
         doubt=doubt,
     )
@@ -154,16 +154,16 @@ def _name_kind(units: list[str], quote: str) -> str:
     return "cost price expense" if re.search("[$€£]", quote) else ""
 
 
-def _names_other(after: list[str], quantity: str) -> bool:
+def _names_other(words_after: list[str], quantity: str) -> bool:
     """Whether the words after a change name what it is of, and none of them stands before it."""
-    place = next((place for place, word in enumerate(after[:4]) if _KIND.fullmatch(word)), None)
+    place = next((place for place, word in enumerate(words_after[:4]) if _KIND.fullmatch(word)), None)
     if place is None:
         return False
-    rest = after[place + 1 :]
-    least = 1 if rest[:1] in (["in"], ["of"]) else 0
-    most = 6 if least else 2 if _COMPARATIVE.fullmatch(after[place]) else 0
-    named = [*after[:place], *takewhile(lambda word: not _STOP.fullmatch(word), rest[least:most])]
-    stems = [re.escape(word[:5]) for word in named if not _FILLER.fullmatch(word)]
+    tail = words_after[place + 1 :]
+    least = 1 if tail[:1] in (["in"], ["of"]) else 0
+    most = 6 if least else 2 if _COMPARATIVE.fullmatch(words_after[place]) else 0
+    name_words = [*words_after[:place], *takewhile(lambda word: not _STOP.fullmatch(word), tail[least:most])]
+    stems = [re.escape(word[:5]) for word in name_words if not _FILLER.fullmatch(word)]
     return bool(stems) and not re.search(rf"\b(?:{'|'.join(stems)})", quantity, re.IGNORECASE)
 
 

@@ -45,23 +45,38 @@ def find_doubts(
     target: Line, formula: Formula, operands: Sequence[Line], computed: Mapping[str, Ends], lines: Lines
 ) -> dict[str, Doubt]:
     """Doubts by key, of those numbers of a line that a relation does not give and that something else may explain."""
-    off = [key for key in computed if key in target.ends and not meets(target.ends[key], computed[key])]
+    off_keys = [key for key in computed if key in target.ends and not meets(target.ends[key], computed[key])]
     doubts: dict[str, Doubt] = {}
     if formula is MEANS:
-        doubts = _doubt_means(target, operands, {key: computed[key] for key in off}, lines)
+        doubts = _doubt_means(target, operands, {key: computed[key] for key in off_keys}, lines)
     elif formula.adds:
-        totals = {key: _doubt_total(target, key, operands, computed[key], lines) for key in off}
+        totals = {key: _doubt_total(target, key, operands, computed[key], lines) for key in off_keys}
         doubts = {key: doubt for key, doubt in totals.items() if doubt is not None}
     elif formula in CHANGES:
-        doubts = {**_doubt_operands(target, formula, operands, off, lines), **_doubt_direction(target, off, computed)}
-    doubts = _doubt_groups(off, computed, lines) | doubts
-    doubts |= _doubt_units([target, *operands], off, computed, lines)
-    cut = {} if doubts else _doubt_rounding(target, off, computed) | _doubt_steps(target, formula, operands, off)
-    marked = {key: Doubt("a footnote mark stands there") for key in off if target.has_footnote(key)}
-    among = {key for key in computed if any(line.cells[key].has_footnote for line in operands if key in line.cells)}
-    if among <= set(off):
-        marked |= {key: Doubt("a footnote mark stands at what it is of") for key in among if key not in marked}
-    return {**cut, **marked, **{key: doubt for key, doubt in doubts.items() if doubt.explains or key not in marked}}
+        doubts = {
+            **_doubt_operands(target, formula, operands, off_keys, lines),
+            **_doubt_direction(target, off_keys, computed),
+        }
+    doubts = _doubt_groups(off_keys, computed, lines) | doubts
+    doubts |= _doubt_units([target, *operands], off_keys, computed, lines)
+    cut_doubts = (
+        {}
+        if doubts
+        else _doubt_rounding(target, off_keys, computed) | _doubt_steps(target, formula, operands, off_keys)
+    )
+    mark_doubts = {key: Doubt("a footnote mark stands there") for key in off_keys if target.has_footnote(key)}
+    marked_keys = {
+        key for key in computed if any(line.cells[key].has_footnote for line in operands if key in line.cells)
+    }
+    if marked_keys <= set(off_keys):
+        mark_doubts |= {
+            key: Doubt("a footnote mark stands at what it is of") for key in marked_keys if key not in mark_doubts
+        }
+    return {
+        **cut_doubts,
+        **mark_doubts,
+        **{key: doubt for key, doubt in doubts.items() if doubt.explains or key not in mark_doubts},
+    }
 
 
 def _doubt_direction(target: Line, off: Sequence[str], computed: Mapping[str, Ends]) -> dict[str, Doubt]:
@@ -76,20 +91,20 @@ def _doubt_direction(target: Line, off: Sequence[str], computed: Mapping[str, En
     return dict.fromkeys(keys, Doubt(reason, explains=len(keys) > 1))
 
 
-def _doubt_groups(off: Sequence[str], computed: Mapping[str, Ends], lines: Lines) -> dict[str, Doubt]:
+def _doubt_groups(off_keys: Sequence[str], computed: Mapping[str, Ends], lines: Lines) -> dict[str, Doubt]:
     """Doubts of whole groups of rows that a relation does not give, while it gives rows of others: a group with a title
     or a line of words, in it or above it, may have a header of its own."""
     table = lines.table
-    headed = set(table.titles)
+    headed_groups = set(table.titles)
     for row, group in zip(table.rows, table.groups, strict=True):
         cells = [table.cells[row][column] for column in table.columns[1:]]
         if all(cell.number is None for cell in cells) and any(re.search("[A-Za-z]", cell.text) for cell in cells):
-            headed |= {group, group + 1}
+            headed_groups |= {group, group + 1}
     sizes = Counter(lines.groups[key] for key in computed)
-    broken = Counter(lines.groups[key] for key in off)
+    broken = Counter(lines.groups[key] for key in off_keys)
     reason = Doubt("none of its group of rows agrees, which may have a header of its own")
-    whole = {group for group in headed if broken[group] == sizes[group] >= SMALL}
-    return {key: reason for key in off if lines.groups[key] in whole}
+    broken_groups = {group for group in headed_groups if broken[group] == sizes[group] >= SMALL}
+    return {key: reason for key in off_keys if lines.groups[key] in broken_groups}
 
 
 def _doubt_units(
@@ -108,7 +123,7 @@ def _doubt_units(
 
 
 def _doubt_operands(
-    target: Line, formula: Formula, operands: Sequence[Line], off: Sequence[str], lines: Lines
+    target: Line, formula: Formula, operands: Sequence[Line], off_keys: Sequence[str], lines: Lines
 ) -> dict[str, Doubt]:
     """Doubts of changes against another number than that of most rows: each may be against the best of the others.
 
@@ -117,14 +132,16 @@ def _doubt_operands(
     if target.name and re.search(rf"(?<!\w){re.escape(target.name)}\s*=", lines.table.title, re.IGNORECASE):
         return {}
     doubts: dict[str, str] = {}
-    for key in off:
+    for key in off_keys:
         if len(operands) == 1:
-            pairs = {other: [operands[0].ends[other], operands[0].ends[key]] for other in operands[0].ends}
+            pairs = {other_key: [operands[0].ends[other_key], operands[0].ends[key]] for other_key in operands[0].ends}
         else:
             first, second = operands
-            others = [line for line in lines.lines if line not in (target, *operands) and key in line.ends]
-            pairs = {line.name: [line.ends[key], second.ends[key]] for line in others}
-            pairs |= {f"{line.name} in place of {second.name}": [first.ends[key], line.ends[key]] for line in others}
+            other_lines = [line for line in lines.lines if line not in (target, *operands) and key in line.ends]
+            pairs = {line.name: [line.ends[key], second.ends[key]] for line in other_lines}
+            pairs |= {
+                f"{line.name} in place of {second.name}": [first.ends[key], line.ends[key]] for line in other_lines
+            }
         for name, pair in pairs.items():
             ends = formula.ends(pair) if name != key else None
             if ends is not None and meets(target.ends[key], ends):
@@ -133,7 +150,7 @@ def _doubt_operands(
     return {key: Doubt(f"against {name} it is right", explains=several) for key, name in doubts.items()}
 
 
-def _doubt_rounding(target: Line, off: Sequence[str], computed: Mapping[str, Ends]) -> dict[str, Doubt]:
+def _doubt_rounding(target: Line, off_keys: Sequence[str], computed: Mapping[str, Ends]) -> dict[str, Doubt]:
     """Doubts of numbers whose last digits are cut off: where no other row shows that this table rounds."""
     for key, (low, middle, high) in computed.items():
         printed, sign = target.ends[key][1], -1 if middle < 0 else 1
@@ -141,10 +158,10 @@ def _doubt_rounding(target: Line, off: Sequence[str], computed: Mapping[str, End
         nearest, furthest = sorted((sign * (low - printed), sign * (high - printed)))
         if furthest < 0 or nearest > 0.999 * width:
             return {}  # no number that its digits are cut off of gives it
-    return {key: Doubt("its last digit may be cut off, not rounded") for key in off}
+    return {key: Doubt("its last digit may be cut off, not rounded") for key in off_keys}
 
 
-def _doubt_steps(target: Line, formula: Formula, operands: Sequence[Line], off: Sequence[str]) -> dict[str, Doubt]:
+def _doubt_steps(target: Line, formula: Formula, operands: Sequence[Line], off_keys: Sequence[str]) -> dict[str, Doubt]:
     """Doubts where every number is a multiple of two, five or ten of its last digit, as twenty times a mean of scores
     from one to five is: each is rounded to those steps."""
     numbers = [number.text for line in (target, *operands) for number in line.numbers.values()]
@@ -155,7 +172,7 @@ def _doubt_steps(target: Line, formula: Formula, operands: Sequence[Line], off: 
     step = math.gcd(*(int(Decimal(text).scaleb(-exponent)) for text in numbers), 10)
     half = step * 10.0**exponent / 2
     doubts = {}
-    for key in off if step > 1 else ():
+    for key in off_keys if step > 1 else ():
         printed, *parts = [
             (line.ends[key][1] - half, line.ends[key][1], line.ends[key][1] + half) for line in (target, *operands)
         ]
@@ -176,9 +193,9 @@ def _doubt_total(target: Line, key: str, operands: Sequence[Line], computed: End
     ):
         if ends is not None and meets(printed, ends):
             return Doubt(f"it is {name}", explains=True)
-    others = [other for other in lines.keys if other != key and other in target.ends]
-    for above in others:
-        for below in others:
+    other_keys = [other_key for other_key in lines.keys if other_key != key and other_key in target.ends]
+    for above in other_keys:
+        for below in other_keys:
             if above != below and _is_ratio([target, *operands], key, above, below):
                 return Doubt(f"it is {above} over {below}", explains=True)
     if kind_of(key) != "count" and abs(printed[1] - computed[1]) > FAR * abs(computed[1]):
@@ -188,47 +205,54 @@ def _doubt_total(target: Line, key: str, operands: Sequence[Line], computed: End
 
 def _is_ratio(lines: Sequence[Line], key: str, above: str, below: str) -> bool:
     """Whether the numbers of a key are ratios of two others' in the first line and in most lines."""
-    whole = [line for line in lines if all(name in line.ends for name in (key, above, below))]
-    whole = [line for line in whole if line.ends[below][0] > 0 and line.ends[above][0] > 0]
-    if len(whole) < 3 or whole[0] is not lines[0]:
+    full_lines = [line for line in lines if all(name in line.ends for name in (key, above, below))]
+    full_lines = [line for line in full_lines if line.ends[below][0] > 0 and line.ends[above][0] > 0]
+    if len(full_lines) < 3 or full_lines[0] is not lines[0]:
         return False
     for scale in _SCALES:
         agree = 0
-        for line in whole:
+        for line in full_lines:
             a, b = line.ends[above], line.ends[below]
             ratio = 10.0**scale * a[0] / b[2], 10.0**scale * a[1] / b[1], 10.0**scale * a[2] / b[0]
             agree += meets(line.ends[key], ratio)
             if not agree:
                 break  # the first of them must
-        if agree and 3 * agree >= 2 * len(whole):
+        if agree and 3 * agree >= 2 * len(full_lines):
             return True
     return False
 
 
-def _doubt_means(target: Line, operands: Sequence[Line], off: Mapping[str, Ends], lines: Lines) -> dict[str, Doubt]:
+def _doubt_means(
+    target: Line, operands: Sequence[Line], off_ends: Mapping[str, Ends], lines: Lines
+) -> dict[str, Doubt]:
     """Doubts of means: another kind of mean gives the number, or is named, or the numbers look like those of one."""
     mean_word, weighted = _find_other_mean(target.name, lines.table.title)
     doubts = {}
-    for key in off:
+    for key in off_ends:
         parts = [line.ends[key] for line in operands]
         possible = {name for name, ends in _list_other_means(parts, operands, lines) if meets(target.ends[key], ends)}
         if weighted and min(part[0] for part in parts) <= target.ends[key][1] <= max(part[2] for part in parts):
-            doubts[key] = Doubt(f"a mean with other weights can give it ({mean_word!r})", explains=len(off) > 1)
+            doubts[key] = Doubt(f"a mean with other weights can give it ({mean_word!r})", explains=len(off_ends) > 1)
         elif possible:
             name = min(possible, key=lambda name: (not _is_named(name, mean_word), name))
             doubts[key] = Doubt(f"the {name} mean gives it", explains=_is_named(name, mean_word))
         elif mean_word:
             doubts[key] = Doubt(f"the name or the caption says {mean_word!r}")
-    rest = [key for key in off if key not in doubts]
-    if len(rest) > 1:
+    open_keys = [key for key in off_ends if key not in doubts]
+    if len(open_keys) > 1:
         for place in range(len(operands) if len(operands) > 2 else 0):
-            fewer = [line for n, line in enumerate(operands) if n != place]
-            ends = {key: MEANS.ends([line.ends[key] for line in fewer]) for key in rest}
+            other_operands = [line for n, line in enumerate(operands) if n != place]
+            ends = {key: MEANS.ends([line.ends[key] for line in other_operands]) for key in open_keys}
             if all(mean_ends is not None and meets(target.ends[key], mean_ends) for key, mean_ends in ends.items()):
-                return {**doubts, **{key: Doubt(f"the mean without {operands[place].name} gives it") for key in rest}}
-        steps = [(target.ends[key][1] - off[key][1]) / (target.ends[key][2] - target.ends[key][0]) for key in rest]
+                return {
+                    **doubts,
+                    **{key: Doubt(f"the mean without {operands[place].name} gives it") for key in open_keys},
+                }
+        steps = [
+            (target.ends[key][1] - off_ends[key][1]) / (target.ends[key][2] - target.ends[key][0]) for key in open_keys
+        ]
         if max(map(abs, steps)) <= NEAR and (min(steps) > 0 or max(steps) < 0):
-            doubts.update((key, Doubt("all are a little off on one side, as another mean is")) for key in rest)
+            doubts.update((key, Doubt("all are a little off on one side, as another mean is")) for key in open_keys)
     return doubts
 
 

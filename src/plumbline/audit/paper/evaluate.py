@@ -15,7 +15,7 @@ from mpmath import iv
 from mpmath.libmp import ComplexResult
 
 from plumbline.audit.paper.grammar import CallNode, ChoiceNode, Node, NumberNode, ReferenceNode, SignNode
-from plumbline.audit.paper.paper_table import PaperTable, few
+from plumbline.audit.paper.paper_table import PaperTable, join_names
 from plumbline.core.errors import PlumblineError, UsageError, nearest
 from plumbline.published.expression import FUNCTIONS, Expression, ExpressionOperand, lift
 from plumbline.published.printed_number import PrintedColumn, PrintedNumber
@@ -191,12 +191,12 @@ class Evaluation:
             self.fail(node, f"write {format_call(node.name)}; it is given {len(node.arguments)}")
         return takes
 
-    def _value(self, node: Node | None, row: _Row | None, before: int = 0) -> ExpressionOperand:
-        """The value of a node; `before`: choices of the check that stand before it."""
+    def _value(self, node: Node | None, row: _Row | None, offset: int = 0) -> ExpressionOperand:
+        """The value of a node; `offset`: choices of the check that stand before it."""
         if id(node) in self._constant:
             return self._constant[id(node)]
         try:
-            value = self._compute(node, row, before)
+            value = self._compute(node, row, offset)
             if not isinstance(value, PrintedNumber | PrintedColumn):
                 value = self._require_bounded(node, lift(value))
         except UsageError:
@@ -208,30 +208,30 @@ class Evaluation:
             self._constant[id(node)] = value
         return value
 
-    def _compute(self, node: Node | None, row: _Row | None, before: int) -> ExpressionOperand:
+    def _compute(self, node: Node | None, row: _Row | None, offset: int) -> ExpressionOperand:
         if isinstance(node, NumberNode):
             return PrintedNumber(text=node.text, exact=True)
         if isinstance(node, ReferenceNode):
-            return self._resolve_reference(node, row, before)
+            return self._resolve_reference(node, row, offset)
         if isinstance(node, CallNode):
-            return self._call(node, row, before)
+            return self._call(node, row, offset)
         assert isinstance(node, SignNode)
-        left = self._value(node.left, row, before)
+        left = self._value(node.left, row, offset)
         if node.sign == "neg":
             return -left
-        right = self._value(node.right, row, before + len(self._choices(node.left)))
+        right = self._value(node.right, row, offset + len(self._choices(node.left)))
         if node.sign == "/" and any(value.a <= 0 <= value.b for value in lift(right).ranges):
             self.fail(node, "the divisor can be zero within its rounding")
         if node.sign == "**" and any(abs(value).b > EXPONENT for value in lift(right).ranges):
             self.fail(node, f"an exponent may be at most {EXPONENT}")
         return _OPERATIONS[node.sign](left, right)
 
-    def _call(self, node: CallNode, row: _Row | None, before: int) -> ExpressionOperand:
+    def _call(self, node: CallNode, row: _Row | None, offset: int) -> ExpressionOperand:
         arguments: list[ExpressionOperand] = []
         for argument, kind in zip(node.arguments, self._takes(node), strict=True):
             inside = replace(row, listing=True) if row is not None and self._has_others(argument) else None
-            arguments.append(self._value(argument, row if kind == "1" else inside, before))
-            before += len(self._choices(argument)) if kind == "1" else 0
+            arguments.append(self._value(argument, row if kind == "1" else inside, offset))
+            offset += len(self._choices(argument)) if kind == "1" else 0
             several = lift(arguments[-1]).several
             if several != (kind == "n"):
                 expected = "a list (table[:].column)" if kind == "n" else "one number"
@@ -254,7 +254,7 @@ class Evaluation:
             return load_function(node.name)(arguments)
         return load_function(node.name)(*arguments)
 
-    def _resolve_reference(self, node: ReferenceNode, row: _Row | None, before: int) -> ExpressionOperand:
+    def _resolve_reference(self, node: ReferenceNode, row: _Row | None, offset: int) -> ExpressionOperand:
         if node.column is None:
             name = node.table if node.row is None else f"{node.table}.{node.row}"
             if name not in self.names.numbers:
@@ -266,12 +266,12 @@ class Evaluation:
             if isinstance(node.row, ChoiceNode):
                 assert isinstance(node.column, str)
                 if row is not None and not row.listing:
-                    return table.number(row.names[before], node.column, node.part)
+                    return table.number(row.names[offset], node.column, node.part)
                 return table.column(node.column, self._choose_names(node, row), node.part, node.row.text)
             assert isinstance(node.row, str)
             if isinstance(node.column, ChoiceNode):
                 if row is not None and not row.listing:
-                    return table.number(node.row, row.names[before], node.part)
+                    return table.number(node.row, row.names[offset], node.part)
                 return table.line(node.row, self._choose_names(node, row), node.part, node.column.text)
             return table.number(node.row, node.column, node.part)
         except UsageError as error:
@@ -280,7 +280,9 @@ class Evaluation:
     def _find_table(self, node: ReferenceNode) -> PaperTable:
         if node.table not in self.names.tables:
             names = list(self.names.tables)
-            self.fail(node, f"there is no table {node.table!r}{nearest(node.table, names)} (known: {few(names)})")
+            self.fail(
+                node, f"there is no table {node.table!r}{nearest(node.table, names)} (known: {join_names(names)})"
+            )
         return self.names.tables[node.table]
 
     def _choose_names(self, node: ReferenceNode, row: _Row | None = None) -> list[str]:
@@ -292,7 +294,8 @@ class Evaluation:
             if name not in along:
                 kind = "row" if by is node.row else "column"
                 self.fail(
-                    by, f"{table.name}.csv: there is no {kind} {name!r}{nearest(name, along)} (known: {few(along)})"
+                    by,
+                    f"{table.name}.csv: there is no {kind} {name!r}{nearest(name, along)} (known: {join_names(along)})",
                 )
         if by.kind == "these":
             return list(by.names)

@@ -84,11 +84,11 @@ def rate_agreement(printed: Sequence[Ends], computed: Sequence[Ends]) -> Agreeme
     hits = sum(meets(printed[n], computed[(n + shift) % rows]) for shift in shifts for n in range(rows))
     # Where most agree, the middle of them gives their span: a single far one would make all others look near.
     values = sorted([ends[1] for ends in printed])
-    cut = len(values) // 10
-    reach = values[-1 - cut] - values[cut]
+    trim = len(values) // 10
+    reach = values[-1 - trim] - values[trim]
     width = sorted(a[2] - a[0] + b[2] - b[0] for a, b in zip(printed, computed, strict=True))[rows // 2]
-    wide = min(1.0, width / reach) if reach > 0 else 1.0
-    return Agreement(agree, rows, max(hits / (rows * len(shifts)), wide, 1e-4))
+    width_share = min(1.0, width / reach) if reach > 0 else 1.0
+    return Agreement(agree, rows, max(hits / (rows * len(shifts)), width_share, 1e-4))
 
 
 def chance_of_a_mean(printed: Sequence[Ends], computed: Sequence[Ends], values: Sequence[Sequence[float]]) -> float:
@@ -98,9 +98,9 @@ def chance_of_a_mean(printed: Sequence[Ends], computed: Sequence[Ends], values: 
         values: what each row's mean is of; means of as many like them spread as these do, over the root of how many.
     """
     chances = []
-    for ends, other, parts in zip(printed, computed, values, strict=True):
+    for printed_ends, computed_ends, parts in zip(printed, computed, values, strict=True):
         spread = math.sqrt(12) * pstdev(parts) / math.sqrt(len(parts))
-        width = ends[2] - ends[0] + other[2] - other[0]
+        width = printed_ends[2] - printed_ends[0] + computed_ends[2] - computed_ends[0]
         chances.append(min(1.0, width / spread) if spread > 0 else 1.0)
     return max(0.01, median(chances))
 

@@ -135,7 +135,7 @@ class _Parser:
         each blank, < for =."""
         pieces, depth, signs, end, kind = ["("], 0, 0, 0, ""
         while end < len(self.text):
-            match, before = _TOKEN.match(self.text, end), kind
+            match, previous_kind = _TOKEN.match(self.text, end), kind
             if match is None:
                 self.fail(end + 1, f"{self.text[end]!r} has no meaning in an expression; {QUOTES}")
             piece, kind, begin, end = match[0], match.lastgroup or "", match.start(), match.end()
@@ -154,12 +154,12 @@ class _Parser:
             elif kind == "quote" or (
                 keyword.iskeyword(piece) and not (piece == "not" and "".join(pieces).rstrip().endswith("["))
             ):
-                if before in ("word", "quote"):
+                if previous_kind in ("word", "quote"):
                     self.fail(begin + 1, f"a sign is expected before {piece!r}")
                 name = re.sub(r"\\(.)", r"\1", piece[1:-1]) if piece[0] == '"' else piece.strip("'")
                 piece = "_" * len(piece)
                 self.names[end + 1] = name
-            if before == "quote" and kind == "word":
+            if previous_kind == "quote" and kind == "word":
                 self.fail(begin + 1, f"a sign is expected before {piece!r}")
             pieces.append(piece if piece.strip() else " ")
         if depth:
@@ -183,8 +183,8 @@ class _Parser:
             self.fail(tree, f"brackets or signs nest deeper than {DEPTH}")
         position = tree.col_offset
         match tree:
-            case ast.Constant() if _NUMBER.fullmatch(written := self.source[position : tree.end_col_offset]):
-                return NumberNode(position, written)
+            case ast.Constant() if _NUMBER.fullmatch(number := self.source[position : tree.end_col_offset]):
+                return NumberNode(position, number)
             case ast.UnaryOp(op=ast.USub()):
                 return SignNode(position, "neg", self.node(tree.operand, depth + 1), None)
             case ast.BinOp() if type(tree.op) in _SIGNS:
@@ -236,14 +236,14 @@ class _Parser:
                 return ChoiceNode(position, "all", ())
             case ast.Name(id="others") if tree.end_col_offset not in self.names:
                 return ChoiceNode(position, "others", ())
-        first, *others = tree.elts if isinstance(tree, ast.Tuple) and tree.elts else [tree]
+        first, *other_trees = tree.elts if isinstance(tree, ast.Tuple) and tree.elts else [tree]
         kind = "these"
         if isinstance(first, ast.UnaryOp) and isinstance(first.op, ast.Not):
             kind, first = "not", first.operand
-        return ChoiceNode(position, kind, tuple(map(self.name, (first, *others))))
+        return ChoiceNode(position, kind, tuple(map(self.name, (first, *other_trees))))
 
     def name(self, tree: ast.expr) -> str:
         if not isinstance(tree, ast.Name | ast.Attribute):
             self.fail(tree, f"a name is expected; {QUOTES}")
-        written = tree.id if isinstance(tree, ast.Name) else tree.attr
-        return self.names.get(tree.end_col_offset or 0, written)
+        identifier = tree.id if isinstance(tree, ast.Name) else tree.attr
+        return self.names.get(tree.end_col_offset or 0, identifier)

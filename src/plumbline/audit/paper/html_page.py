@@ -76,18 +76,18 @@ def write_html(audit: PaperAudit, not_read: Iterable[str] = ()) -> str:
     parts.append(write_counts({kind: total[kind] for kind in MEANINGS if total[kind]}, with_meanings=True))
     folded = []
     for table in sorted(audit.tables, key=lambda table: (table.name not in contradicting, len(table.name), table.name)):
-        own = [(row, kind) for row, kind in broken if _find_cell(row, audit)[0] == table.name]
+        table_rows = [(row, kind) for row, kind in broken if _find_cell(row, audit)[0] == table.name]
         caption = f"<p>{write_text(table.title)}</p>" if table.title else ""
         name, counts = write_text(table.name), tables_by_name[table.name].counts
         content = [caption, write_counts(counts), write_table(tables_by_name[table.name])]
-        if own:
-            parts += [f"<h2>{name}</h2>", *content, *_list_rows(own, audit, anchors)]
+        if table_rows:
+            parts += [f"<h2>{name}</h2>", *content, *_list_rows(table_rows, audit, anchors)]
         else:
             summary = ", ".join(f"{count} {kind}" for kind, count in counts.items()) or "no number"
             folded += [f"<details><summary>{name}: {summary}</summary>", *content, "</details>"]
-    other = [(row, kind) for row, kind in broken if _find_cell(row, audit)[0] not in audit.names]
-    if other:
-        parts += ["<h2>In the text</h2>", *_list_rows(other, audit, anchors)]
+    text_rows = [(row, kind) for row, kind in broken if _find_cell(row, audit)[0] not in audit.names]
+    if text_rows:
+        parts += ["<h2>In the text</h2>", *_list_rows(text_rows, audit, anchors)]
     parts += ["<h2>Tables without a finding</h2>", *folded] if folded else []
     if broken or audit.doubted:
         parts += [
@@ -111,15 +111,15 @@ def _show_tables(audit: PaperAudit, broken: Mapping[str, str], anchors: Mapping[
         # A check of the audit file that rejects one of several interpretations accuses nobody.
         kind = broken.get(row["id"], READ if row["verdict"] == MISMATCH else HOLDS)
         rows_of_cell[_find_cell(row, audit)].append((kind, row))
-    printed = {_drop_part(cell): UNCHECKED for table in audit.tables for cell in table.printed}
-    printed |= {_drop_part(cell): READ for cell in audit.read_cells}
-    return {table.name: _show_table(table, rows_of_cell, printed, anchors) for table in audit.tables}
+    kinds_by_cell = {_drop_part(cell): UNCHECKED for table in audit.tables for cell in table.printed}
+    kinds_by_cell |= {_drop_part(cell): READ for cell in audit.read_cells}
+    return {table.name: _show_table(table, rows_of_cell, kinds_by_cell, anchors) for table in audit.tables}
 
 
 def _show_table(
     table: PaperTable,
     rows_of_cell: Mapping[Cell, Sequence[tuple[str, Row]]],
-    printed: Mapping[Cell, str],
+    kinds_by_cell: Mapping[Cell, str],
     anchors: Mapping[Cell, str],
 ) -> ShownTable:
     order = list(MEANINGS)
@@ -131,7 +131,7 @@ def _show_table(
             checks = sorted(rows_of_cell.get(place, ()), key=lambda check: order.index(check[0]))
             number = ShownNumber(
                 text=cell.text,
-                kind=checks[0][0] if checks else printed.get(place, ""),
+                kind=checks[0][0] if checks else kinds_by_cell.get(place, ""),
                 checks=describe_checks([row for _, row in checks]),
                 anchor=anchors.get(place, ""),
                 bold=cell.bold,
@@ -167,10 +167,10 @@ def _list_rows(rows: Sequence[tuple[Row, str]], audit: PaperAudit, anchors: Mapp
     for row, kind in rows:
         where = str(row["source"])
         latex, anchor = audit.latex.get(where, ""), anchors.get(_find_cell(row, audit), "")
-        rest = (
+        details = (
             f"{write_text(str(row.get('explanation', '')))}"
             f"<br><code>{write_text(where)}{': ' if latex else ''}{write_text(latex)}</code>"
         )
-        lines.append(write_remark(kind, row, anchor, rest, is_first=anchor not in marked_anchors))
+        lines.append(write_remark(kind, row, anchor, details, is_first=anchor not in marked_anchors))
         marked_anchors.add(anchor)
     return [*lines, "</ul>"]

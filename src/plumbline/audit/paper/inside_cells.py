@@ -100,7 +100,7 @@ def _list_brackets(lines: Lines, unit: str) -> list[_Bracket]:
 
 def _check_changes(by_column: Lines, by_row: Lines, unit: str, ledger: Ledger) -> None:
     """Check changes in brackets against the base that most cells have in common."""
-    tried: list[tuple[Lines, str, _Change, list[_Bracket]]] = []
+    attempts: list[tuple[Lines, str, _Change, list[_Bracket]]] = []
     for lines in (by_column, by_row):
         brackets = _list_brackets(lines, unit)
         if len(brackets) < LEAST:
@@ -110,24 +110,22 @@ def _check_changes(by_column: Lines, by_row: Lines, unit: str, ledger: Ledger) -
                 if unit in change.units:
                     changed = [pair[0] for pair in _compute_changes(brackets, base, change, lines)]
                     if len(changed) >= LEAST and 2 * len(changed) >= len(brackets):
-                        tried.append((lines, base, change, changed))
-    measured: list[tuple[Agreement, int, int]] = []
-    for place, (lines, base, change, brackets) in enumerate(tried):
+                        attempts.append((lines, base, change, changed))
+    ratings: list[tuple[Agreement, int, int]] = []
+    for place, (lines, base, change, brackets) in enumerate(attempts):
         ways, improved, _ = _turn_round(brackets, base, change, lines)
         computed = [ways[bracket.line.name in improved][n] for n, bracket in enumerate(brackets)]
         agreement = rate_agreement([bracket.ends for bracket in brackets], computed)
         if base == ABOVE:
             agreement = replace(agreement, chance=_rate_other_bases(brackets, change, lines))
-        tries = len(tried) * 2 ** len(improved)
+        tries = len(attempts) * 2 ** len(improved)
         if agreement.holds(tries, stated=True):
-            measured.append((agreement, -place, tries))
-    ledger.searches += bool(tried)
-    if not measured:
+            ratings.append((agreement, -place, tries))
+    ledger.searches += bool(attempts)
+    if not ratings:
         return
-    agreement, place, tries = max(
-        measured, key=lambda entry: (entry[0].agree / entry[0].rows, entry[0].agree, entry[1])
-    )
-    _hold_changes(*tried[-place], agreement.chance_of_itself(tries), ledger)
+    agreement, place, tries = max(ratings, key=lambda entry: (entry[0].agree / entry[0].rows, entry[0].agree, entry[1]))
+    _hold_changes(*attempts[-place], agreement.chance_of_itself(tries), ledger)
 
 
 def _turn_round(
@@ -210,8 +208,8 @@ def _compute_changes(
 ) -> Iterator[tuple[_Bracket, Ends]]:
     for bracket in brackets:
         key = _find_base(bracket, base, lines)
-        there = bracket.key != key and key in bracket.line.ends
-        if there and bracket.line.scale(bracket.key) == bracket.line.scale(key):
+        has_base = bracket.key != key and key in bracket.line.ends
+        if has_base and bracket.line.scale(bracket.key) == bracket.line.scale(key):
             ends = _compute(bracket.line.ends[bracket.key], bracket.line.ends[key], change)
             if ends is not None:
                 yield bracket, ends
@@ -243,21 +241,21 @@ def _spreads(values: Sequence[PrintedNumber]) -> Iterator[tuple[str, Given]]:
 
 
 def _hold_best(
-    table: str, name: str, tried: Sequence[tuple[str, list[tuple[str, str, PrintedNumber, Given]]]], ledger: Ledger
+    table: str, name: str, attempts: Sequence[tuple[str, list[tuple[str, str, PrintedNumber, Given]]]], ledger: Ledger
 ) -> None:
     """Check the relation that most rows agree with, of those that were tried, where it holds."""
-    measured = []
-    for place, (_, rows) in enumerate(tried):
+    ratings = []
+    for place, (_, rows) in enumerate(attempts):
         computed = [ends_of_formula(row[3]) for row in rows]
         agreement = rate_agreement([ends_of(row[2]) for row in rows], computed)
-        if agreement.holds(len(tried), stated=True):
-            measured.append((agreement.agree / agreement.rows, -place, agreement))
-    ledger.searches += bool(tried)
-    if measured:
-        _, place, agreement = max(measured, key=lambda entry: entry[:2])
-        sentence, rows = tried[-place]
+        if agreement.holds(len(attempts), stated=True):
+            ratings.append((agreement.agree / agreement.rows, -place, agreement))
+    ledger.searches += bool(attempts)
+    if ratings:
+        _, place, agreement = max(ratings, key=lambda entry: entry[:2])
+        sentence, rows = attempts[-place]
         relation_rows = [RelationRow(*row) for row in rows]
-        ledger.hold(table, name, sentence, relation_rows, chance=agreement.chance_of_itself(len(tried)))
+        ledger.hold(table, name, sentence, relation_rows, chance=agreement.chance_of_itself(len(attempts)))
 
 
 def ends_of_formula(formula: Given) -> Ends:
@@ -275,21 +273,21 @@ def _check_lists(table: PaperTable, ledger: Ledger) -> None:
         lists = {row: [PrintedNumber(text=text, where=table.place(row, column))
                        for text in table.cells[row][column].values] for row in rows}  # fmt: skip
         for target in table.columns[1:]:
-            there = [row for row in rows if target != column and table.prints(row, target)]
-            label = {row: f"{table.name}, {row}, {target}" for row in there}
-            numbers = {row: table.number(row, target).as_rounded() for row in there}
-            if there and is_spread(target):
+            printed_rows = [row for row in rows if target != column and table.prints(row, target)]
+            label = {row: f"{table.name}, {row}, {target}" for row in printed_rows}
+            numbers = {row: table.number(row, target).as_rounded() for row in printed_rows}
+            if printed_rows and is_spread(target):
                 _hold_best(
                     table.name, target, _list_spreads(target, f"of the list {column}", label, numbers, lists), ledger
                 )
-            elif there and (says(target, MEAN) or any(table.prints(row, target, "sd") for row in there)):
+            elif printed_rows and (says(target, MEAN) or any(table.prints(row, target, "sd") for row in printed_rows)):
                 means: list[tuple[str, str, PrintedNumber, Given]] = [
-                    (row, label[row], numbers[row], mean(lists[row])) for row in there
+                    (row, label[row], numbers[row], mean(lists[row])) for row in printed_rows
                 ]
                 _hold_best(table.name, target, [(f"{target} is the mean of the list {column}", means)], ledger)
                 sds = {
                     row: table.number(row, target, "sd").as_rounded()
-                    for row in there
+                    for row in printed_rows
                     if table.prints(row, target, "sd")
                 }
                 spreads = _list_spreads(f"± of {target}", f"of the list {column}", label, sds, lists) if sds else []
@@ -298,7 +296,7 @@ def _check_lists(table: PaperTable, ledger: Ledger) -> None:
 
 def _list_spreads(
     target: str,
-    of: str,
+    source: str,
     label: dict[str, str],
     numbers: dict[str, PrintedNumber],
     lists: dict[str, list[PrintedNumber]],
@@ -307,7 +305,7 @@ def _list_spreads(
     for row, number in numbers.items():
         for kind, formula in _spreads(lists[row]):
             kinds.setdefault(kind, []).append((row, label[row], number, formula))
-    return [(f"{target} is {kind} {of}", rows) for kind, rows in kinds.items()]
+    return [(f"{target} is {kind} {source}", rows) for kind, rows in kinds.items()]
 
 
 def _check_seeds(lines: Lines, ledger: Ledger) -> None:
@@ -347,12 +345,12 @@ def _check_stars(lines: Lines, ledger: Ledger) -> None:
             for key, number in line.numbers.items()
         }
         computed = {key: ends_of_formula(formula) for key, formula in formulas.items()}
-        off = [key for key in stars if not computed[key][0] <= stars[key] <= computed[key][2]]
+        off_keys = [key for key in stars if not computed[key][0] <= stars[key] <= computed[key][2]]
         sentence = f"stars of {line.name} are those of the caption"
-        fewer = all(stars[key] < computed[key][0] for key in off)
-        few = 3 * len(off) > len(stars)
-        text = f"{len(stars) - len(off)} of {len(stars)} agree, too few to tell"
-        if few and (fewer or 2 * len(off) > len(stars)):
+        fewer = all(stars[key] < computed[key][0] for key in off_keys)
+        few = 3 * len(off_keys) > len(stars)
+        text = f"{len(stars) - len(off_keys)} of {len(stars)} agree, too few to tell"
+        if few and (fewer or 2 * len(off_keys) > len(stars)):
             ledger.dropped.append(f"{lines.table.name}: {sentence}: {text}")
             continue
         doubt = ""
@@ -360,11 +358,11 @@ def _check_stars(lines: Lines, ledger: Ledger) -> None:
             doubt = "the caption says that p are corrected, and does not say which are printed"
         elif few:
             doubt = text
-        elif len(off) > 1 and fewer:
+        elif len(off_keys) > 1 and fewer:
             doubt = "all have fewer stars, as corrected p have"
         rows = []
         for key, number in line.numbers.items():
             label = f"{lines.table.name}, {key}, {line.name}: its stars"
             printed = replace(exact(stars[key], "stars"), where=number.where)
-            rows.append(RelationRow(key, label, printed, formulas[key], doubt=doubt if key in off else ""))
+            rows.append(RelationRow(key, label, printed, formulas[key], doubt=doubt if key in off_keys else ""))
         ledger.hold(lines.table.name, f"{line.name}.stars", sentence, rows)

@@ -99,7 +99,7 @@ class Ledger:
 
     def free_id(self, id: str) -> str:
         """Return the name, with a number after it if it is taken."""
-        count = sum(other == id or other.startswith(f"{id}#") for other in self._ids)
+        count = sum(used_id == id or used_id.startswith(f"{id}#") for used_id in self._ids)
         self._ids.append(id if not count else f"{id}#{count + 1}")
         return self._ids[-1]
 
@@ -123,11 +123,11 @@ class Ledger:
 
         Where so many were looked for in the paper that chance can have made one, it accuses nobody.
         """
-        level = find_level([held.chance for held in self._held if held.rows[0].stated], self.searches)
-        for held in self._held:
-            id, broken, reasons = self.free_id(f"{held.table}.{held.line}"), [], []
-            for row in held.rows:
-                doubt = row.doubt or (CHANCE if row.stated and held.chance > level else "")
+        level = find_level([relation.chance for relation in self._held if relation.rows[0].stated], self.searches)
+        for relation in self._held:
+            id, broken, reasons = self.free_id(f"{relation.table}.{relation.line}"), [], []
+            for row in relation.rows:
+                doubt = row.doubt or (CHANCE if row.stated and relation.chance > level else "")
                 basis = "follows" if row.stated and not doubt else UNSTATED
                 label = f"{id}.{row.key}"
                 if (
@@ -136,11 +136,11 @@ class Ledger:
                 ):
                     broken.append(label)
                     reasons += [f" {row.key}: {doubt}."] * bool(doubt)
-            count = len(held.rows)
-            share = f"{count - len(broken)} of {count} {held.verb}"
-            self.relations.append(f"{held.table}: {held.description}: {share}")
+            count = len(relation.rows)
+            share = f"{count - len(broken)} of {count} {relation.verb}"
+            self.relations.append(f"{relation.table}: {relation.description}: {share}")
             if broken:
-                self.find(id, f"{held.description}: {share}.{''.join(reasons)}", broken)
+                self.find(id, f"{relation.description}: {share}.{''.join(reasons)}", broken)
         self._held.clear()
 
     def drop(

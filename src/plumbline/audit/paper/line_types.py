@@ -57,31 +57,31 @@ def find_type(name: str, cells: Sequence[PrintedCell], is_small: Callable[[], bo
     numbers = [cell.number or "" for cell in cells]
     if numbers and all(map(YEAR.fullmatch, numbers)):
         return LineType(DATE, "its numbers are years")
-    named = f"its name {name!r}"
+    name_evidence = f"its name {name!r}"
     if kind_of(name) == DATE:
-        return LineType(DATE, named)
+        return LineType(DATE, name_evidence)
     for type_, is_of_type in ((UNCERTAINTY, is_spread), (DIFFERENCE, is_change)):
         answer = is_of_type(name)
         if answer or (answer is None and is_small()):
             if type_ is DIFFERENCE and (kind_of(name) == "%" or any(cell.unit == "%" for cell in cells)):
                 type_ = CHANGE
-            return LineType(type_, named if answer else f"{named} and the size of its numbers")
+            return LineType(type_, name_evidence if answer else f"{name_evidence} and the size of its numbers")
     if len(cells) > 1 and all(cell.text.startswith("(") for cell in cells):
         return LineType(UNCERTAINTY, "each of its numbers stands in brackets", bracketed=True)
     if len(cells) > 1 and all(cell.signed for cell in cells) and any("+" in cell.text for cell in cells):
         return LineType(CHANGE if cells[0].unit == "%" else DIFFERENCE, "each of its numbers has a sign")
     if says(name, "rank|ranking") and all(number.isdigit() for number in numbers):
-        return LineType(RANK, named)
+        return LineType(RANK, name_evidence)
     bare = _UNIT_IN_NAME.sub("", name)
     if is_named_only(bare, f"{MEAN}|{OTHER_MEAN}"):
-        return LineType(AVERAGE, named)
+        return LineType(AVERAGE, name_evidence)
     if is_named_only(bare, "total|sum"):
-        return LineType(SUM, named)
+        return LineType(SUM, name_evidence)
     for type_, pattern in ((BASELINE, BASELINE_WORDS), (OURS, OURS_WORDS)):
         if says(name, pattern):
-            return LineType(type_, named)
+            return LineType(type_, name_evidence)
     if kind_of(name) == COUNT:
-        return LineType(COUNT, named)
+        return LineType(COUNT, name_evidence)
     return LineType(VALUE, "nothing shows another type")
 
 

@@ -116,8 +116,8 @@ class Line:
         """Whether a sign is printed in one of its cells; an arrow after each says only that it is better."""
         cells = [cell for cell in self.cells.values() if cell.number is not None]
         arrows = {0 if cell.leading or "-" in (cell.number or "") else cell.arrow for cell in cells}
-        alike = len(arrows) == 1 and arrows != {0}
-        return not alike and any(cell.signed for cell in cells)
+        are_alike = len(arrows) == 1 and arrows != {0}
+        return not are_alike and any(cell.signed for cell in cells)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,8 +152,8 @@ class Lines:
 
     def _is_spread(self, key: str) -> bool:
         """Whether a key is of spreads; in brackets alone, a row with a name of its own (not "Foo#2") may be costs."""
-        named = not re.search(r"#\d+$", key)
-        return self.types[key].type == UNCERTAINTY and not (self.types[key].bracketed and named)
+        has_own_name = not re.search(r"#\d+$", key)
+        return self.types[key].type == UNCERTAINTY and not (self.types[key].bracketed and has_own_name)
 
     def _is_date(self, key: str) -> bool:
         """Whether a key is of dates; DATE with decimals is a kind of named entities, whose scores they are."""
@@ -199,9 +199,9 @@ class Lines:
         """Whether most numbers of a key are less than half of what is usual in their lines."""
         smaller = []
         for line in self.lines:
-            others = [abs(ends[1]) for other, ends in line.ends.items() if other != key]
-            if key in line.ends and others:
-                smaller.append(abs(line.ends[key][1]) < median(others) / 2)
+            other_sizes = [abs(ends[1]) for other_key, ends in line.ends.items() if other_key != key]
+            if key in line.ends and other_sizes:
+                smaller.append(abs(line.ends[key][1]) < median(other_sizes) / 2)
         return 2 * sum(smaller) > len(smaller)
 
 

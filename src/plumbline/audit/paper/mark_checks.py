@@ -75,9 +75,9 @@ class _Marked:
 
     def is_near(self, other: _Marked) -> bool:
         """Whether the numbers of two lines are of one size and unit, as those of one measure are."""
-        own, their = (median(abs(mark.line.ends[key][1]) for key in mark.keys) for mark in (self, other))
+        size, other_size = (median(abs(mark.line.ends[key][1]) for key in mark.keys) for mark in (self, other))
         units = {mark.line.unit(mark.keys[0]) for mark in (self, other)}
-        return len(units) == 1 and max(own, their) <= NEAR * min(own, their)
+        return len(units) == 1 and max(size, other_size) <= NEAR * min(size, other_size)
 
     def score(self, key: str) -> float:
         """A number of which more is better."""
@@ -123,9 +123,9 @@ class _Rule:
         """Whether bold stands for the best."""
         if self.right_count < LEAST or self.right_count < SHARE * len(self.marks):
             return False
-        told = all(mark.stated for mark in self.marks)
-        kept = self.right_count >= len(self.marks) - 1
-        return self.chance < (BY_CHANCE_KEPT if kept else BY_CHANCE_TOLD if told else BY_CHANCE)
+        are_stated = all(mark.stated for mark in self.marks)
+        is_kept = self.right_count >= len(self.marks) - 1
+        return self.chance < (BY_CHANCE_KEPT if is_kept else BY_CHANCE_TOLD if are_stated else BY_CHANCE)
 
 
 def check_marks(
@@ -140,28 +140,28 @@ def check_marks(
     if _RESTRICTED.search(by_column.table.title):
         ledger.dropped.append(f"{by_column.table.name}: the caption states which numbers alone are compared in bold")
         return
-    everywhere = {lines.along: _list_always_bold(lines) for lines in (by_column, by_row)}
+    always_bold = {lines.along: _list_always_bold(lines) for lines in (by_column, by_row)}
     rules = []
     for lines, across in ((by_column, by_row), (by_row, by_column)):
         keys = set(lines.level_keys) - set(explained[across.along])
-        without = {name for name, type_ in across.types.items() if type_.type not in RANKED} | everywhere[lines.along]
-        always = everywhere[across.along]
+        left_out = {name for name, type_ in across.types.items() if type_.type not in RANKED} | always_bold[lines.along]
+        always = always_bold[across.along]
         # A row that is bold throughout can be one's own, or the best of all.
-        for among in (keys - always, keys) if always else (keys,):
+        for competitors in (keys - always, keys) if always else (keys,):
             for grouped in (False, True) if len(set(lines.groups.values())) > 1 else (False,):
                 for way in (1, -1, 0):
-                    rules.append(_find_rule(lines, part, among, without, way, grouped=grouped, always=always))
+                    rules.append(_find_rule(lines, part, competitors, left_out, way, grouped=grouped, always=always))
     fit = [rule for rule in rules if rule.holds]
     if fit:
         rule = min(fit, key=lambda rule: (rule.free, rule.chance / MISTAKE ** (len(rule.marks) - rule.right_count)))
-        own = everywhere[by_row.along if rule.lines is by_column else by_column.along]
+        bold_throughout = always_bold[by_row.along if rule.lines is by_column else by_column.along]
         # A row that is bold throughout accuses nobody.
-        meant = [mark for mark in rule.marks if _is_right(mark, "bold") or own.isdisjoint(mark.bold)]
-        _check("bold", meant, rule.lines, ledger, rule.chance)
-        under = [mark for mark in rule.marks if mark.underlined and len(mark.bold) == 1]
-        right = sum(_is_right(mark, "underlined") for mark in under)
-        if right >= LEAST and right >= SHARE * len(under):
-            _check("underlined", under, rule.lines, ledger, rule.chance)
+        marks = [mark for mark in rule.marks if _is_right(mark, "bold") or bold_throughout.isdisjoint(mark.bold)]
+        _check("bold", marks, rule.lines, ledger, rule.chance)
+        underlined_marks = [mark for mark in rule.marks if mark.underlined and len(mark.bold) == 1]
+        right_count = sum(_is_right(mark, "underlined") for mark in underlined_marks)
+        if right_count >= LEAST and right_count >= SHARE * len(underlined_marks):
+            _check("underlined", underlined_marks, rule.lines, ledger, rule.chance)
     elif any(len(rule.marks) >= LEAST for rule in rules):
         text = "bold numbers are not the best of most columns, rows or groups, or as often by chance"
         ledger.dropped.append(f"{by_column.table.name}: {text}")
@@ -181,8 +181,8 @@ def _list_always_bold(lines: Lines) -> set[str]:
 def _find_rule(
     lines: Lines,
     part: TablePart,
-    among: Collection[str],
-    without: Collection[str],
+    competitors: Collection[str],
+    left_out: Collection[str],
     way: int,
     *,
     grouped: bool,
@@ -194,21 +194,23 @@ def _find_rule(
     choose. Else "the largest of its column" is as likely as all other ways together; and each row that is left out, and
     each measure whose name is taken for the wrong end, is a choice.
     """
-    marks = list(_collect_all_marks(lines, part, grouped, among, without, way))
+    marks = list(_collect_all_marks(lines, part, grouped, competitors, left_out, way))
     bold = {key for mark in marks for key in mark.bold}
     times, beats = Counter(key for mark in marks for key in mark.keys), Counter[str]()
     for mark in marks:
         best = max(map(mark.score, mark.bold))
         beats.update(key for key in mark.keys if key not in bold and mark.score(key) > best)
-    apart = {key for key, count in beats.items() if count > 1 and 2 * count >= times[key]}
-    among = {key for key in among if key in bold or not says(key, _BOUNDS)}
-    marks, turned = _turn_measures(list(_collect_all_marks(lines, part, grouped, among - apart, without, way)))
+    outsiders = {key for key, count in beats.items() if count > 1 and 2 * count >= times[key]}
+    competitors = {key for key in competitors if key in bold or not says(key, _BOUNDS)}
+    marks, turned = _turn_measures(
+        list(_collect_all_marks(lines, part, grouped, competitors - outsiders, left_out, way))
+    )
     bold = {key for mark in marks for key in mark.bold}
     if len(bold) < 2 or bold <= set(always):
         marks = []  # bold in one row alone, or in rows bold throughout, can mean "ours"
-    told, plain = all(mark.stated for mark in marks), lines.along == "column" and way == 1
-    choices = 1 if told else 2 + 2 * grouped if plain else READINGS
-    choices *= math.comb(len(lines.keys), len(apart)) * 2**turned
+    are_stated, plain = all(mark.stated for mark in marks), lines.along == "column" and way == 1
+    choices = 1 if are_stated else 2 + 2 * grouped if plain else READINGS
+    choices *= math.comb(len(lines.keys), len(outsiders)) * 2**turned
     return _Rule(lines=lines, marks=tuple(marks), choices=choices, free=way == 0)
 
 
@@ -216,11 +218,11 @@ def _turn_measures(marks: Sequence[_Marked]) -> tuple[list[_Marked], int]:
     """The marks, those of a measure the other way round where most of its bold numbers are best only so; and how many
     measures that are."""
     turned = set()
-    for measure, own in _group_by_measure(marks).items():
-        right, other = (
-            sum(_is_right(mark, "bold") for mark in way) for way in (own, [mark.with_other_end for mark in own])
+    for measure, group in _group_by_measure(marks).items():
+        right_count, turned_count = (
+            sum(_is_right(mark, "bold") for mark in way) for way in (group, [mark.with_other_end for mark in group])
         )
-        if other > max(right, len(own) / 2, 1) and not any(mark.stated for mark in own):
+        if turned_count > max(right_count, len(group) / 2, 1) and not any(mark.stated for mark in group):
             turned.add(measure)
     return [mark.with_other_end if mark.measure in turned else mark for mark in marks], len(turned)
 
@@ -233,26 +235,26 @@ def _group_by_measure(marks: Sequence[_Marked]) -> dict[str, list[_Marked]]:
 
 
 def _collect_all_marks(
-    lines: Lines, part: TablePart, grouped: bool, among: Collection[str], without: Collection[str], way: int
+    lines: Lines, part: TablePart, grouped: bool, competitors: Collection[str], left_out: Collection[str], way: int
 ) -> Iterator[_Marked]:
     for line in lines.lines:
-        if line.name in without:
+        if line.name in left_out:
             continue
         groups = dict.fromkeys(lines.groups[key] for key in line.ends) if grouped else {-1: None}
         for group in groups:
-            keys = [key for key in line.ends if (not grouped or lines.groups[key] == group) and key in among]
+            keys = [key for key in line.ends if (not grouped or lines.groups[key] == group) and key in competitors]
             units = Counter(line.unit(key) for key in keys)
             keys = [key for key in keys if line.unit(key) == units.most_common(1)[0][0]]
             bold = [key for key in keys if line.cells[key].bold]
             if len(keys) < 3 or not 0 < len(bold) < len(keys) / 2:
                 continue
             stated = _find_direction(line, lines, part)
-            under = [key for key in keys if line.cells[key].underlined]
+            underlined_keys = [key for key in keys if line.cells[key].underlined]
             mark = _Marked(
                 line=line,
                 keys=tuple(keys),
                 bold=tuple(bold),
-                underlined=tuple(under),
+                underlined=tuple(underlined_keys),
                 direction=stated or way or _fit_direction(line, keys, bold),
                 stated=line.name in part.better or (lines.along == "column" and any(a in line.name for a in "↑↓")),
                 fitted=not (stated or way),
@@ -280,49 +282,51 @@ def _fit_direction(line: Line, keys: Sequence[str], bold: Sequence[str]) -> int:
     return 1 if above <= below else -1
 
 
-def _is_right(marked: _Marked, mark: str) -> bool:
+def _is_right(item: _Marked, mark: str) -> bool:
     """Whether one of the bold numbers is the best, or the underlined one is second."""
-    value = {key: marked.score(key) for key in marked.keys}
+    value = {key: item.score(key) for key in item.keys}
     if mark == "bold":
-        return max(value[key] for key in marked.bold) == max(value.values())
-    return any(sum(other > value[key] for other in set(value.values())) == 1 for key in marked.underlined)
+        return max(value[key] for key in item.bold) == max(value.values())
+    return any(sum(other > value[key] for other in set(value.values())) == 1 for key in item.underlined)
 
 
-def _check(mark: str, marked: Sequence[_Marked], lines: Lines, ledger: Ledger, chance: float) -> None:
+def _check(mark: str, items: Sequence[_Marked], lines: Lines, ledger: Ledger, chance: float) -> None:
     """Check each line's mark: the better one of the marked numbers has rank 1, or 2."""
     table, place, rank_name = lines.table.name, 1 if mark == "bold" else 2, "best" if mark == "bold" else "second"
     rows = []
-    measures = _group_by_measure(marked)
+    measures = _group_by_measure(items)
     ever_marked = {key for line in lines.lines for key, cell in line.cells.items() if cell.bold or cell.underlined}
-    better = Counter(key for item in marked for key in _list_better(item, mark) if key not in ever_marked)
-    for count, item in enumerate(marked):
-        alike = [other for other in measures[item.measure] if other is not item]
-        near = [other for other in marked if other is not item and other.is_near(item)]
-        told = item.stated or any(
-            len(others) >= least and all(_is_right(other, mark) for other in others)
-            for others, least in ((alike, 2), (near, LEAST))
+    better = Counter(key for item in items for key in _list_better(item, mark) if key not in ever_marked)
+    for count, item in enumerate(items):
+        measure_items = [other for other in measures[item.measure] if other is not item]
+        near_items = [other for other in items if other is not item and other.is_near(item)]
+        is_told = item.stated or any(
+            len(group) >= least and all(_is_right(other, mark) for other in group)
+            for group, least in ((measure_items, 2), (near_items, LEAST))
         )
-        if not told and _is_right(item.with_other_end, mark):
+        if not is_told and _is_right(item.with_other_end, mark):
             continue  # of a measure of which the other end is better, as this line alone shows
         values = {key: item.score(key) for key in (item.bold if mark == "bold" else item.underlined)}
-        chosen = max(values, key=values.__getitem__)
-        number = item.line.numbers[chosen]
-        label = f"{table}, {chosen}, {item.line.name}: its rank, printed {mark} ({rank_name})"
+        best_key = max(values, key=values.__getitem__)
+        number = item.line.numbers[best_key]
+        label = f"{table}, {best_key}, {item.line.name}: its rank, printed {mark} ({rank_name})"
         printed = replace(exact(place, f"rank of {mark}"), where=number.where)
-        others = [item.line.numbers[key] for key in item.keys if key != chosen]
+        rivals = [item.line.numbers[key] for key in item.keys if key != best_key]
         if item.near_zero:
-            number, others = number.without_sign(), [other.without_sign() for other in others]
+            number, rivals = number.without_sign(), [rival.without_sign() for rival in rivals]
         if mark == "underlined":  # several that are best alike count once
-            others = list({other.value: other for other in others}.values())
-        formula = _rank(number, others, -1 if item.near_zero else item.direction)
-        among = replace(item, keys=tuple(key for key in item.keys if key in ever_marked))
-        reachable = _is_right(among, mark) and not _is_right(item, mark)
-        apart = any(better[key] > 1 or says(key, f"{_BOUNDS}|full") for key in _list_better(item, mark) if better[key])
-        doubt = "what is better stands where nothing is ever marked" if reachable and apart else ""
+            rivals = list({rival.value: rival for rival in rivals}.values())
+        formula = _rank(number, rivals, -1 if item.near_zero else item.direction)
+        marked_item = replace(item, keys=tuple(key for key in item.keys if key in ever_marked))
+        reachable = _is_right(marked_item, mark) and not _is_right(item, mark)
+        has_outsider = any(
+            better[key] > 1 or says(key, f"{_BOUNDS}|full") for key in _list_better(item, mark) if better[key]
+        )
+        doubt = "what is better stands where nothing is ever marked" if reachable and has_outsider else ""
         rows.append(
             RelationRow(f"{item.line.name}.{count}", label, printed, formula, item.stated, doubt, number.cells[0])
         )
-    along = f"{lines.along} or group" if len({item.line.name for item in marked}) < len(marked) else lines.along
+    along = f"{lines.along} or group" if len({item.line.name for item in items}) < len(items) else lines.along
     ledger.hold(table, mark, f"{mark} numbers are the {rank_name} of their {along}", rows, "are", chance)
 
 
@@ -332,9 +336,9 @@ def _list_better(item: _Marked, mark: str) -> list[str]:
     return [key for key in item.keys if item.score(key) > best]
 
 
-def _rank(number: PrintedNumber, others: Sequence[PrintedNumber], direction: int) -> Given:
+def _rank(number: PrintedNumber, rivals: Sequence[PrintedNumber], direction: int) -> Given:
     """The rank of a number: 1 for the largest, or, downwards, for the smallest."""
-    return rank(number, others) if direction > 0 else rank(-number, [-other for other in others])
+    return rank(number, rivals) if direction > 0 else rank(-number, [-rival for rival in rivals])
 
 
 def _check_ranks(lines: Lines, ledger: Ledger) -> None:
@@ -350,16 +354,16 @@ def _check_ranks(lines: Lines, ledger: Ledger) -> None:
                 continue
             for direction in (1, -1):
                 values = {key: direction * line.ends[key][1] for key in keys}
-                off = [
+                off_keys = [
                     key
                     for key in keys
-                    if 1 + sum(other > values[key] for other in values.values()) != int(target.numbers[key].text)
+                    if 1 + sum(value > values[key] for value in values.values()) != int(target.numbers[key].text)
                 ]
-                agree = len(keys) - len(off)
+                agree = len(keys) - len(off_keys)
                 if best is None or agree > best[0]:
                     best, refuted = (agree, line, direction, keys), []
                 if agree == best[0]:
-                    refuted.append(off)
+                    refuted.append(off_keys)
         if best is None or best[0] < 0.7 * len(best[3]):
             continue
         agree, line, direction, keys = best
@@ -368,7 +372,7 @@ def _check_ranks(lines: Lines, ledger: Ledger) -> None:
         table = lines.table.name
         # The name may say whose rank it is, "Human rank"; and where columns that give it as well refute other ranks, it
         # is of none of them.
-        stated = all(off == refuted[0] for off in refuted) and set(target.words.split()) <= {
+        stated = all(off_keys == refuted[0] for off_keys in refuted) and set(target.words.split()) <= {
             "rank",
             "ranking",
             "by",
@@ -378,10 +382,10 @@ def _check_ranks(lines: Lines, ledger: Ledger) -> None:
         stated = stated and target.says("rank|ranking")
         rows = []
         for key in keys:
-            others = [line.numbers[other] for other in keys if other != key]
-            formula = _rank(line.numbers[key], others, direction)
+            rivals = [line.numbers[other_key] for other_key in keys if other_key != key]
+            formula = _rank(line.numbers[key], rivals, direction)
             label = f"{table}, {key}, {target.name}"
-            opposed = any((ranks[key] - ranks[other]) * (values[key] - values[other]) > 0 for other in keys)
+            opposed = any((ranks[key] - ranks[other_key]) * (values[key] - values[other_key]) > 0 for other_key in keys)
             doubt = (
                 "" if opposed else "the order is that of the numbers: rows may be left out, or ties counted otherwise"
             )

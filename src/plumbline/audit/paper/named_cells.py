@@ -59,8 +59,8 @@ def _collect_labels(tables: Sequence[PaperTable]) -> tuple[dict[str, set[Cell]],
                 rows.setdefault(label, set()).add((table.name, row, ""))
         for column in table.columns[1:]:
             label = _END.sub("", column.rpartition(" / ")[2])
-            own = is_change(column) is False and is_spread(column) is False
-            if own and re.search(r"[A-Za-z].*[A-Z0-9]", label) and (len(columns) < LABELS or label in columns):
+            is_value = is_change(column) is False and is_spread(column) is False
+            if is_value and re.search(r"[A-Za-z].*[A-Z0-9]", label) and (len(columns) < LABELS or label in columns):
                 columns.setdefault(label, set()).add((table.name, "", column))
     return rows, columns
 
@@ -72,9 +72,9 @@ def _list_checks(
     tables: Sequence[PaperTable],
 ) -> Iterator[tuple[str, RelationRow]]:
     """The numbers of a sentence that stand beside a column's label, where it has the label of one row."""
-    named = [label for label in rows if label in sentence.text and _find(label, sentence.text)]
-    longest = [label for label in named if not any(label != other and label in other for other in named)]
-    if len(longest) != 1:
+    labels = [label for label in rows if label in sentence.text and _find(label, sentence.text)]
+    longest_labels = [label for label in labels if not any(label != other and label in other for other in labels)]
+    if len(longest_labels) != 1:
         return
     by_name = {table.name: table for table in tables}
     for label in [label for label in columns if label in sentence.text]:
@@ -84,14 +84,14 @@ def _list_checks(
             printed = make_number(match["number"], "", sentence)
             cells = [
                 by_name[table].number(row, column).as_rounded()
-                for table, row, _ in sorted(rows[longest[0]])
+                for table, row, _ in sorted(rows[longest_labels[0]])
                 for other, _, column in sorted(columns[label])
                 if other == table and by_name[table].prints(row, column)
             ]
-            same = [cell for cell in cells if meets(ends_of(cell), ends_of(printed))]
-            near = cells and abs(printed.value - cells[0].value) <= NEAR * abs(cells[0].value)
-            if same or (len(cells) == 1 and near):
-                number = (same or cells)[0]
+            equal_cells = [cell for cell in cells if meets(ends_of(cell), ends_of(printed))]
+            is_near = cells and abs(printed.value - cells[0].value) <= NEAR * abs(cells[0].value)
+            if equal_cells or (len(cells) == 1 and is_near):
+                number = (equal_cells or cells)[0]
                 quantity = f"text, {sentence.where}: {match.group()!r}"
                 yield (
                     f"{match.group()!r} is {number.name} ({number.where})",

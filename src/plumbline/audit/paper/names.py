@@ -56,9 +56,9 @@ _FOOTNOTE = re.compile(r"[*†‡§¶⋆★♣♠♦♥]|\^\{?[a-z*](?:,[a-z*])*
 def words_of(name: str) -> str:
     """A name in small letters, a blank around each word; of signs δ (and its like), %, ×, # and ± are left."""
     # The number that distinguishes equal names is not part of the name.
-    apart = re.sub(r"([a-z])([A-Z])", r"\1 \2", re.sub(r"#\d+$", "", name)).lower()
-    apart = re.sub("[∆△]", "δ", apart).replace("+/-", "±")
-    return f" {' '.join(re.findall(r'[a-z0-9]+|[δ%×#±]', apart))} "
+    text = re.sub(r"([a-z])([A-Z])", r"\1 \2", re.sub(r"#\d+$", "", name)).lower()
+    text = re.sub("[∆△]", "δ", text).replace("+/-", "±")
+    return f" {' '.join(re.findall(r'[a-z0-9]+|[δ%×#±]', text))} "
 
 
 @lru_cache(50_000)
@@ -72,23 +72,23 @@ def is_spread(name: str) -> bool | None:
 
     None if the size of the numbers must decide: "Ours SE" can be a spread of "Ours", or a model.
     """
-    *above, last = name.split(" / ")
+    *above, last_part = name.split(" / ")
     if any(is_spread(part) for part in above):
         return None  # a head over several columns, or a model with two rows
-    words = words_of(last).split()
+    words = words_of(last_part).split()
     places = [n for n, word in enumerate(words) if re.fullmatch(_SPREAD, word)]
     if not places:
-        return " standard error " in words_of(last) or " confidence interval " in words_of(last)
-    other = [
+        return " standard error " in words_of(last_part) or " confidence interval " in words_of(last_part)
+    other_words = [
         word
         for n, word in enumerate(words)
         if not re.fullmatch(f"{_SPREAD}|{_BESIDE}", word) and not (len(word) == 1 and word.isdigit() and n < places[0])
     ]
-    before = words_of(re.split(r"[(±]|\+/-", last)[0]).split()
-    if not other and (not before or any(re.fullmatch(_SPREAD, word) for word in before)):
+    words_before = words_of(re.split(r"[(±]|\+/-", last_part)[0]).split()
+    if not other_words and (not words_before or any(re.fullmatch(_SPREAD, word) for word in words_before)):
         return True
     # What a bracket or a ± adds to a value's name may be printed in the same cell: "Acc ± std" over 50.1 ± 0.3.
-    return None if not other or places[-1] == len(words) - 1 else False
+    return None if not other_words or places[-1] == len(words) - 1 else False
 
 
 def is_change(name: str) -> bool | None:
@@ -96,15 +96,17 @@ def is_change(name: str) -> bool | None:
     words = words_of(name).split()
     if not says(name, f"{CHANGE}|rel|relative"):
         return False
-    other = [word for word in words if not re.fullmatch(f"{CHANGE}|{_BESIDE_CHANGE}", word)]
-    return None if other else True
+    other_words = [word for word in words if not re.fullmatch(f"{CHANGE}|{_BESIDE_CHANGE}", word)]
+    return None if other_words else True
 
 
 def is_named_only(name: str, pattern: str) -> bool:
     """Whether the last part of a name is one of these words, alone or next to words of statistics."""
-    last = words_of(name.split(" / ")[-1]).split()
-    other = [word for word in last if not re.fullmatch(f"{pattern}|{_BESIDE}|score|scores|all|tasks|[0-9]+", word)]
-    return not other and any(re.fullmatch(pattern, word) for word in last)
+    last_words = words_of(name.split(" / ")[-1]).split()
+    other_words = [
+        word for word in last_words if not re.fullmatch(f"{pattern}|{_BESIDE}|score|scores|all|tasks|[0-9]+", word)
+    ]
+    return not other_words and any(re.fullmatch(pattern, word) for word in last_words)
 
 
 def kind_of(name: str) -> str:

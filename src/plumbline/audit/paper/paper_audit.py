@@ -17,7 +17,7 @@ from plumbline.audit.paper.ledger import Ledger
 from plumbline.audit.paper.lines import PLACES
 from plumbline.audit.paper.named_cells import check_named_cells
 from plumbline.audit.paper.paper_source import PaperSource, read_paper_source
-from plumbline.audit.paper.paper_table import PaperTable, check_inside, few, read_tables
+from plumbline.audit.paper.paper_table import PaperTable, check_inside, join_names, read_tables
 from plumbline.audit.paper.printed_cell import PARTS
 from plumbline.audit.paper.relations import check_relations
 from plumbline.audit.paper.sentence_checks import check_sentences, split_sentences
@@ -185,7 +185,9 @@ def _check_tables(settings: AuditFile, tables: dict[str, PaperTable]) -> None:
     for name, part in settings.tables.items():
         where = f"{settings.path}: tables.{name}"
         if name not in tables:
-            raise UsageError(f"{where}: there is no {name}.csv{nearest(name, tables)} (known: {few(list(tables))})")
+            raise UsageError(
+                f"{where}: there is no {name}.csv{nearest(name, tables)} (known: {join_names(list(tables))})"
+            )
         table = tables[name]
         if part.baseline and part.baseline not in table.rows:
             raise UsageError(f"{where}.baseline: there is no row {part.baseline!r}{nearest(part.baseline, table.rows)}")

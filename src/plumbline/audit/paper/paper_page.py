@@ -79,14 +79,14 @@ NO_ROWS = "no relation was found among its numbers; tell some in audit.toml."
 def describe_coverage(audit: PaperAudit) -> str:
     """What was read of what is there, and what of it a check reads."""
     tables = len(audit.tables)
-    there = f"{tables} of {_count(audit.source.tables_there, 'table')}" if audit.source.tables_there else ""
-    read = f"{there or _count(tables, 'table')} read; {audit.read} of {_count(audit.printed, 'number')} are in a check"
+    share = f"{tables} of {_count(audit.source.tables_there, 'table')}" if audit.source.tables_there else ""
+    text = f"{share or _count(tables, 'table')} read; {audit.read} of {_count(audit.printed, 'number')} are in a check"
     if audit.sentences:
-        read += f"; {audit.sentences_read} of {_count(audit.sentences, 'sentence')} with a number"
+        text += f"; {audit.sentences_read} of {_count(audit.sentences, 'sentence')} with a number"
     if audit.rows_after:
         rows = _count(sum(audit.rows_after.values()), "row")
-        read += f"; no relation is looked for in {rows} after the {PLACES}th of a table"
-    return f"{read}."
+        text += f"; no relation is looked for in {rows} after the {PLACES}th of a table"
+    return f"{text}."
 
 
 def write_author_text(audit: PaperAudit) -> str:
@@ -113,11 +113,11 @@ def write_review_sentence(audit: PaperAudit) -> str:
         f"{row['quantity']} is printed as {row['printed']} ({format_recomputed(row)} from the others)"
         for row in audit.contradictions or audit.likely
     ]
-    named = broken or audit.doubted
-    text = "; ".join(named[:NAMED]) + (f"; {len(named) - NAMED} more" if len(named) > NAMED else "")
+    entries = broken or audit.doubted
+    text = "; ".join(entries[:NAMED]) + (f"; {len(entries) - NAMED} more" if len(entries) > NAMED else "")
     if audit.contradictions:
         return f"Some printed numbers contradict each other: {text}; please correct or explain them."
-    return f"No printed number contradicts the others; please say what is meant by these: {text}." if named else ""
+    return f"No printed number contradicts the others; please say what is meant by these: {text}." if entries else ""
 
 
 def format_console(audit: PaperAudit, files: dict[str, str], not_read: list[str]) -> str:
@@ -175,8 +175,8 @@ def write_answer(audit: PaperAudit) -> str:
             f" {_count(count, 'relation')} that a name states {'holds' if count == 1 else 'hold'} in most rows and "
         )
         sentence += f"{'is' if count == 1 else 'are'} not checked: look at the others."
-    read = f"{audit.read} of {_count(audit.printed, 'number')} that were read"
-    return sentence.strip() or f"Nothing contradicts among the {read}."
+    number_count = f"{audit.read} of {_count(audit.printed, 'number')} that were read"
+    return sentence.strip() or f"Nothing contradicts among the {number_count}."
 
 
 def make_json(audit: PaperAudit, files: dict[str, str], not_read: list[str], code: int) -> dict[str, Any]:
@@ -230,14 +230,20 @@ def make_json(audit: PaperAudit, files: dict[str, str], not_read: list[str], cod
 
 def _describe(table: PaperTable, unread: dict[str, int]) -> str:
     where = f" ({_escape_text(table.source)})" if table.source else ""
-    printed = Counter(column for _, _, column in table.printed)
+    printed_counts = Counter(column for _, _, column in table.printed)
     size = ", ".join((_count(len(table.rows), "row"), _count(len(table.columns), "column")))
-    read = f"{_count(len(table.printed), 'number')}, of which checks read {len(table.printed) - sum(unread.values())}"
+    coverage = (
+        f"{_count(len(table.printed), 'number')}, of which checks read {len(table.printed) - sum(unread.values())}"
+    )
     columns = [
-        _escape_text(column) + (f" ({count} of {printed[column]})" if count < printed[column] else "")
+        _escape_text(column) + (f" ({count} of {printed_counts[column]})" if count < printed_counts[column] else "")
         for column, count in unread.items()
     ]
-    parts = [f"{size}, {read}{where}", _escape_text(table.title), f"Not read: {', '.join(columns)}" if columns else ""]
+    parts = [
+        f"{size}, {coverage}{where}",
+        _escape_text(table.title),
+        f"Not read: {', '.join(columns)}" if columns else "",
+    ]
     return " ".join(f"{part.rstrip('.')}." for part in parts if part)
 
 

@@ -72,7 +72,7 @@ class PaperTable:
             if key not in places:
                 names = list(places)
                 raise UsageError(
-                    f"{self.name}.csv: there is no {kind} {key!r}{nearest(key, names)} (known: {few(names)})"
+                    f"{self.name}.csv: there is no {kind} {key!r}{nearest(key, names)} (known: {join_names(names)})"
                 )
         return self.cells[row][column]
 
@@ -94,9 +94,9 @@ class PaperTable:
             raise UsageError(
                 f"{self.name}.csv: {row!r}, {column!r} {content}: no number{f' as its {part}' if part else ''}"
             )
-        printed = ""
+        printed_text = ""
         if not part and column in self.mixed:
-            text, printed = apply_unit(text, cell.unit), text + cell.unit
+            text, printed_text = apply_unit(text, cell.unit), text + cell.unit
         end = f".{part}" if part else ""
         return PrintedNumber(
             text=text,
@@ -105,7 +105,7 @@ class PaperTable:
             name=f"{quote_name(self.name)}.{quote_name(row)}.{quote_name(column)}{end}",
             where=self.place(row, column),
             cells=((self.name, row, f"{column}{end}"),),
-            shown=printed,
+            shown=printed_text,
         )
 
     def column(self, column: str, rows: Sequence[str], part: str = "", where: str = "") -> PrintedColumn:
@@ -158,20 +158,20 @@ class PaperTable:
         cells all begin with digits that are mostly not read: not checked."""
         places = []
         for column in self.columns[1:]:
-            filled = {row: cell for row in self.rows if not (cell := self.cells[row][column]).empty}
-            unread = {row: cell for row, cell in filled.items() if cell.number is None}
-            begun = all(_BEGINS.match(cell.text) and not cell.values for cell in unread.values())
-            if 2 * sum(cell.number is not None for cell in filled.values()) >= len(filled):
+            filled_cells = {row: cell for row in self.rows if not (cell := self.cells[row][column]).empty}
+            unread_cells = {row: cell for row, cell in filled_cells.items() if cell.number is None}
+            all_begin = all(_BEGINS.match(cell.text) and not cell.values for cell in unread_cells.values())
+            if 2 * sum(cell.number is not None for cell in filled_cells.values()) >= len(filled_cells):
                 places += [
                     f"{self.place(row, column)}: {self.name}, {row}, {column}: {cell.text[:60]!r} is no number in full"
-                    for row, cell in unread.items()
+                    for row, cell in unread_cells.items()
                     if any(letter.isdigit() for letter in cell.text)
                 ]
-            elif begun:
-                row, cell = next(iter(unread.items()))
+            elif all_begin:
+                row, cell = next(iter(unread_cells.items()))
                 places.append(
-                    f"{self.place(row, column)}: {self.name}, {column}: {len(unread)} of {len(filled)} cells are no "
-                    f"number in full, such as {cell.text[:60]!r}"
+                    f"{self.place(row, column)}: {self.name}, {column}: {len(unread_cells)} of {len(filled_cells)} "
+                    f"cells are no number in full, such as {cell.text[:60]!r}"
                 )
         return places
 
@@ -198,7 +198,7 @@ def quote_name(name: str) -> str:
     return name if plain else '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def few(names: Sequence[str]) -> str:
+def join_names(names: Sequence[str]) -> str:
     """Some of many names, for a message."""
     text = ", ".join(repr(name) for name in names[:8])
     return f"{text} and {len(names) - 8} more" if len(names) > 8 else text
@@ -316,8 +316,8 @@ def _sign_differences(rows: Sequence[str], columns: Sequence[str], body: list[li
             continue
         change = is_change(name)
         small = all(2 * abs(Decimal(cell.number or 0)) < size for cell, size in pairs)
-        before = len(pairs) > 1 and all(cell.leading or (cell.signed and not cell.arrow) for cell, _ in pairs)
-        if change or (small and (before or change is None)):
+        are_signed = len(pairs) > 1 and all(cell.leading or (cell.signed and not cell.arrow) for cell, _ in pairs)
+        if change or (small and (are_signed or change is None)):
             for row, column in places:
                 body[row][column] = body[row][column].with_sign()
 
@@ -326,9 +326,9 @@ def _name_rows(body: Sequence[Sequence[PrintedCell]]) -> list[str]:
     """Names of rows: their first cell, the first two where only both together distinguish them, or a number added."""
     names = [line[0].text or "(no name)" for line in body]
     if len(set(names)) < len(names) and body and len(body[0]) > 1 and not any(line[1].number for line in body):
-        both = [f"{line[0].text} / {line[1].text}" for line in body]
-        if len(set(both)) == len(both):
-            return both
+        double_names = [f"{line[0].text} / {line[1].text}" for line in body]
+        if len(set(double_names)) == len(double_names):
+            return double_names
     return _number_names(names)
 
 

@@ -48,7 +48,7 @@ def check_relations(
         The types of its rows and columns that are more than values, each with what shows it.
     """
     relation_parts: set[tuple[str, frozenset[int]]] = set()
-    done: set[tuple[str, int]] = set()
+    related_lines: set[tuple[str, int]] = set()
     by_column, by_row = columns_of(table, part.skip), rows_of(table, part.skip)
     if len(table.rows) > PLACES or len(table.columns) > LINES:
         ledger.dropped.append(f"{table.name}: only its first {PLACES} rows and {LINES} columns are looked at")
@@ -58,8 +58,8 @@ def check_relations(
         for stated in (True, False):
             for target in lines.lines:
                 aside = not stated and lines is by_row and not by_column.is_small(target.name)
-                if (lines.along, target.place) not in done and not aside:
-                    _find_relation(target, lines, part, ledger, relation_parts, done, budget, stated=stated)
+                if (lines.along, target.place) not in related_lines and not aside:
+                    _find_relation(target, lines, part, ledger, relation_parts, related_lines, budget, stated=stated)
         if budget.left < 0:
             ledger.dropped.append(f"{table.name}: too large to look for every relation among its {lines.along}s")
     for lines in (by_column, by_row):
@@ -67,7 +67,7 @@ def check_relations(
     inside_cells.check_cells(by_column, by_row, ledger)
     statistic_checks.check_statistics(by_column, part, ledger)
     explained = {
-        along: {line.name for line in lines.lines if (along, line.place) in done}
+        along: {line.name for line in lines.lines if (along, line.place) in related_lines}
         for along, lines in (("column", by_column), ("row", by_row))
     }
     mark_checks.check_marks(by_column, by_row, part, ledger, explained)
@@ -81,7 +81,7 @@ def _find_relation(
     part: TablePart,
     ledger: Ledger,
     relation_parts: set[tuple[str, frozenset[int]]],
-    done: set[tuple[str, int]],
+    related_lines: set[tuple[str, int]],
     budget: Budget,
     *,
     stated: bool,
@@ -112,7 +112,7 @@ def _find_relation(
             holding, key=lambda pair: (pair[1].agree / pair[1].rows, pair[1].agree, len(pair[0].parts))
         )
         relation_parts.add((lines.along, best.parts))
-        done.add((lines.along, target.place))
+        related_lines.add((lines.along, target.place))
         may_be_accused = stated and not is_known and agreement.agree < agreement.rows
         if may_be_accused and _holds_of_shuffled([pair[0] for pair in tried], best):
             ledger.drop(lines.table.name, best.sentence, best.target, best.computed)

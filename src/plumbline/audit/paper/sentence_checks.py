@@ -91,7 +91,7 @@ class Sentence:
 def split_sentences(passages: list[Passage]) -> list[Sentence]:
     """The sentences of a paper that have a digit, up to a limit."""
     sentences = []
-    one_sided, corrected = (any(words.search(each.text) for each in passages) for words in (ONE_SIDED, CORRECTED))
+    one_sided, corrected = (any(pattern.search(each.text) for each in passages) for pattern in (ONE_SIDED, CORRECTED))
     for passage in passages:
         adjusted = corrected or CORRECTED_HERE.search(passage.text) is not None
         for text in re.split(r"(?<=[a-z0-9%)][.!?])\s+(?=[A-Z(])", passage.text.translate(_LOOKS)):
@@ -141,14 +141,14 @@ def _list_changes(sentence: Sentence) -> Iterator[tuple[str, RelationRow]]:
             for factor in words.factors or (1.0,)
             for reading in _list_readings(first, second if factor == 1 else factor * second, match, words)
         ]
-        chosen, doubt, nearest = _choose(readings, ends_of(printed))
-        if not meets(ends_of(printed), ends_of_formula(chosen)):
+        formula, doubt, nearest = _choose(readings, ends_of(printed))
+        if not meets(ends_of(printed), ends_of_formula(formula)):
             about = "it is said to be about so much" if _ABOUT.search(match.group()) else ""
             far = abs(nearest - printed.value) > NEAR * printed.value
             doubt = doubt or about or words.doubt or ("the two numbers may be of something else" if far else "")
         quote = match.group().strip(" ,(")
         label = f"text, {sentence.where}: {quote!r}"
-        yield f"{quote!r}", RelationRow(sentence.where, label, printed, chosen, doubt=doubt)
+        yield f"{quote!r}", RelationRow(sentence.where, label, printed, formula, doubt=doubt)
 
 
 def _list_readings(first: PrintedNumber, second: Given, match: re.Match[str], words: ChangeWords) -> Iterator[Reading]:
@@ -186,18 +186,18 @@ def _list_readings(first: PrintedNumber, second: Given, match: re.Match[str], wo
 def _choose(readings: Sequence[Reading], printed: Ends) -> tuple[Given, str, float]:
     """The first plain reading that gives the printed number, or else that comes nearest; why another that gives it may
     be meant instead; and the value of that which comes nearest of all."""
-    plain = [(formula, ends_of_formula(formula)) for formula, reason in readings if not reason]
-    other = [(reason, ends_of_formula(formula)) for formula, reason in readings if reason]
-    chosen = next((pair for pair in plain if meets(printed, pair[1])), None)
-    if chosen:
-        return chosen[0], "", chosen[1][1]
-    reason = next((reason for reason, ends in other if meets(printed, ends)), "")
+    plain_pairs = [(formula, ends_of_formula(formula)) for formula, reason in readings if not reason]
+    other_pairs = [(reason, ends_of_formula(formula)) for formula, reason in readings if reason]
+    best = next((pair for pair in plain_pairs if meets(printed, pair[1])), None)
+    if best:
+        return best[0], "", best[1][1]
+    reason = next((reason for reason, ends in other_pairs if meets(printed, ends)), "")
 
     def distance(value: float) -> float:
         return abs(value - printed[1])
 
-    nearest = min((ends[1] for _, ends in (*plain, *other)), key=distance)
-    return (plain[0] if reason else min(plain, key=lambda pair: distance(pair[1][1])))[0], reason, nearest
+    nearest = min((ends[1] for _, ends in (*plain_pairs, *other_pairs)), key=distance)
+    return (plain_pairs[0] if reason else min(plain_pairs, key=lambda pair: distance(pair[1][1])))[0], reason, nearest
 
 
 def _read_tests(sentence: Sentence) -> Iterator[tuple[re.Match[str], PrintedNumber, list[Reading]]]:
@@ -231,18 +231,18 @@ def _list_tests(sentence: Sentence, times: Collection[int]) -> Iterator[tuple[st
         sign = match["sign"]
         label = f"text, {sentence.where}: {match.group()!r}"
         if sign == "=":
-            chosen, doubt, nearest = _choose(readings, ends_of(printed))
-            doubt = doubt or _doubt_p(printed, ends_of_formula(chosen), sentence, times)
+            formula, doubt, nearest = _choose(readings, ends_of(printed))
+            doubt = doubt or _doubt_p(printed, ends_of_formula(formula), sentence, times)
             if not doubt and abs(nearest - printed.value) < SLIGHT * printed.value:
                 doubt = "it is off by little, as where more was rounded"
-            row = RelationRow(sentence.where, label, printed, chosen, doubt=doubt)
+            row = RelationRow(sentence.where, label, printed, formula, doubt=doubt)
         else:
             bound = printed.exactly()
-            holds = [(way < bound if sign == "<" else way > bound, reason) for way, reason in readings]  # type: ignore[operator]
-            chosen, doubt, _ = _choose(holds, (1.0, 1.0, 1.0))
+            comparisons = [(way < bound if sign == "<" else way > bound, reason) for way, reason in readings]  # type: ignore[operator]
+            formula, doubt, _ = _choose(comparisons, (1.0, 1.0, 1.0))
             doubt = doubt or (_MAY_BE_CORRECTED if sign == ">" and sentence.corrected else "")
-            one = replace(exact(1), where=sentence.where)
-            row = RelationRow(sentence.where, f"{label}: 1 where it holds", one, chosen, doubt=doubt)
+            truth = replace(exact(1), where=sentence.where)
+            row = RelationRow(sentence.where, f"{label}: 1 where it holds", truth, formula, doubt=doubt)
         yield f"{match.group()!r}", row
 
 

@@ -49,20 +49,20 @@ def check_setups(lines: Lines, sentences: Sequence[Sentence], ledger: Ledger) ->
             if re.fullmatch(rf" (?:{pattern}) ", _strip_unit(line)):
                 several |= {role} & set(by_role)
                 by_role[role] = line
-    named = {role: line for role, line in by_role.items() if role not in several}
+    lines_by_role = {role: line for role, line in by_role.items() if role not in several}
     for target, parts in (
         ("tokens", ("steps", "batch", "context")),
         ("tokens", ("steps", "batch")),
         ("device hours", ("devices", "hours")),
     ):
-        if all(role in named for role in (target, *parts)):
-            _hold(target, parts, named, lines, ledger)
+        if all(role in lines_by_role for role in (target, *parts)):
+            _hold(target, parts, lines_by_role, lines, ledger)
             break
-    if "cost" in named and "device hours" in named:
+    if "cost" in lines_by_role and "device hours" in lines_by_role:
         prices = {match[1] for sentence in sentences for match in _PRICE.finditer(sentence.text)}
         if len(prices) == 1:
             price = PrintedNumber(text=prices.pop(), exact=True, name="price")
-            _hold("cost", ("device hours",), named, lines, ledger, price)
+            _hold("cost", ("device hours",), lines_by_role, lines, ledger, price)
 
 
 def _strip_unit(line: Line) -> str:
@@ -84,20 +84,22 @@ def _has_usual_unit(line: Line, key: str) -> bool:
 
 
 def _hold(
-    target: str, parts: Sequence[str], named: dict[str, Line], lines: Lines, ledger: Ledger, price: Given = 1
+    target: str, parts: Sequence[str], lines_by_role: dict[str, Line], lines: Lines, ledger: Ledger, price: Given = 1
 ) -> None:
     """Check a product in each place where all of its parts stand."""
-    line = named[target]
-    lines_of_it = [named[role] for role in (target, *parts)]
+    line = lines_by_role[target]
+    lines_of_it = [lines_by_role[role] for role in (target, *parts)]
     keys = [key for key in lines.keys if all(key in line.numbers for line in lines_of_it)]
-    other = [key for key in keys if not all(_has_usual_unit(line, key) for line in lines_of_it)]
-    ledger.dropped += [f"{lines.table.name}: {line.name}: not {key}: a unit in its parts is another" for key in other]
-    keys = [key for key in keys if key not in other]
+    other_keys = [key for key in keys if not all(_has_usual_unit(line, key) for line in lines_of_it)]
+    ledger.dropped += [
+        f"{lines.table.name}: {line.name}: not {key}: a unit in its parts is another" for key in other_keys
+    ]
+    keys = [key for key in keys if key not in other_keys]
     products: dict[str, Given] = {}
     for key in keys:
         product: Given = price
         for role in parts:
-            product = _read(named[role], key) * product
+            product = _read(lines_by_role[role], key) * product
         products[key] = product
     printed = {key: replace(_read(line, key), exact=False) for key in keys}
     computed = {key: ends_of_formula(product) for key, product in products.items()}
@@ -108,13 +110,13 @@ def _hold(
         return
     rows = []
     for key in keys:
-        off = not meets(ends_of(printed[key]), computed[key])
-        if off and len(keys) == 1 and abs(computed[key][1] / printed[key].value - 1) > NEAR:
+        is_off = not meets(ends_of(printed[key]), computed[key])
+        if is_off and len(keys) == 1 and abs(computed[key][1] / printed[key].value - 1) > NEAR:
             return  # another run's, or another count of them
         label = ", ".join((lines.table.name, *lines.name_place(line.name, key)))
-        doubt = "a single number, whose parts may be rounded" if off and agreement.agree < 2 else ""
+        doubt = "a single number, whose parts may be rounded" if is_off and agreement.agree < 2 else ""
         rows.append(RelationRow(key, label, printed[key], products[key], doubt=doubt))
-    sentence = f"{line.name} is {' times '.join(named[role].name for role in parts)}"
+    sentence = f"{line.name} is {' times '.join(lines_by_role[role].name for role in parts)}"
     if not isinstance(price, int):
         sentence += f" times the price of {price} that the text states"
     ledger.searches += 1

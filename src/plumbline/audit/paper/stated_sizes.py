@@ -82,17 +82,15 @@ def _check(ledger: Ledger, id: str, quantity: str, where: str, printed: PrintedN
         return
     trial = Ledger(Path(ledger.rows.study))
     verdicts = [trial.add(f"{id}{n}", quantity, where, printed, way.formula) for n, way in enumerate(ways)]
-    right = [way for verdict_sought in (MATCH, "") for way, verdict in zip(ways, verdicts, strict=True)
-             if verdict == verdict_sought or (not verdict_sought and verdict != MISMATCH)]  # fmt: skip
-    chosen = right[0] if right else min(ways, key=lambda way: abs(_compute(way) - printed.value))
-    if ledger.add(id, f"{quantity}{chosen.addition}", where, printed, chosen.formula) == MISMATCH:
+    right_ways = [way for verdict_sought in (MATCH, "") for way, verdict in zip(ways, verdicts, strict=True)
+                  if verdict == verdict_sought or (not verdict_sought and verdict != MISMATCH)]  # fmt: skip
+    best_way = right_ways[0] if right_ways else min(ways, key=lambda way: abs(_compute(way) - printed.value))
+    if ledger.add(id, f"{quantity}{best_way.addition}", where, printed, best_way.formula) == MISMATCH:
         text = f"{quantity}: {printed} is printed, and its parts give another number."
         if len(ways) > 1:
-            nearest, first = _format_number(_compute(chosen)), _format_number(_compute(ways[0]))
-            text = (
-                f"{quantity}: {printed} is printed. Nearest of {len(ways)} ways to count: {nearest}{chosen.addition}; "
-            )
-            text += f"the first: {first}{ways[0].addition}."
+            nearest, first = _format_number(_compute(best_way)), _format_number(_compute(ways[0]))
+            text = f"{quantity}: {printed} is printed. Nearest of {len(ways)} ways to count: {nearest}"
+            text += f"{best_way.addition}; the first: {first}{ways[0].addition}."
         ledger.find(id, text, [id])
 
 

@@ -105,21 +105,21 @@ def _check(
 def _check_perplexity(lines: Lines, ledger: Ledger) -> None:
     losses = [line for line in lines.lines if line.says(_LOSS) and _is_level(line)]
     for target in [line for line in lines.lines if line.says(_PERPLEXITY) and not line.says(_LOSS) and _is_level(line)]:
-        tried, same = [], []
+        tried, namesakes = [], []
         for loss in losses:
             ends = {key: tuple(map(_cap_exp, interval)) for key, interval in loss.ends.items() if abs(interval[1]) < 50}
             tried.append(
                 (f"{target.name} is e to the {loss.name}", ends, lambda key, loss=loss: exp(loss.numbers[key]))
             )
             if _strip_statistic(loss) == _strip_statistic(target) or len(losses) == 1:
-                same.append(tried[-1])
+                namesakes.append(tried[-1])
         if not tried:
             continue
         best = _choose_formula(target, lines, tried)  # type: ignore[arg-type]
-        if best is None and len(same) == 1:
+        if best is None and len(namesakes) == 1:
             # Two names alone state this one, without the vote of most rows; but a perplexity of words, or in bits, is
             # e to the loss in none.
-            sentence, computed, formula = same[0]
+            sentence, computed, formula = namesakes[0]
             keys = [key for key in lines.level_keys if key in computed and key in target.ends]
             agree = sum(meets(target.ends[key], computed[key]) for key in keys)  # type: ignore[arg-type]
             if 2 * agree >= len(keys) > 0:
@@ -273,11 +273,11 @@ def _check_share(target: Line, sizes: Sequence[Line], lines: Lines, ledger: Ledg
         numbers = [size.numbers[key] for key in keys if key in size.numbers]
         if len(numbers) < len(keys) or not all(number.text.isdigit() for number in numbers):
             continue
-        whole = size.numbers[totals[0]] if len(totals) == 1 and totals[0] in size.numbers else total(numbers)
+        denominator = size.numbers[totals[0]] if len(totals) == 1 and totals[0] in size.numbers else total(numbers)
         scale = 100 if "%" in target.units or max(target.ends[key][1] for key in keys) > 1 else 1
 
-        def formula(key: str, size: Line = size, whole: Given = whole, scale: int = scale) -> Given:
-            return scale * size.numbers[key] / whole
+        def formula(key: str, size: Line = size, denominator: Given = denominator, scale: int = scale) -> Given:
+            return scale * size.numbers[key] / denominator
 
         computed = {key: ends_of_formula(formula(key)) for key in keys}
         tried.append((f"{target.name} is the share of {size.name} in its total", computed, formula))

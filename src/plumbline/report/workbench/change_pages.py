@@ -67,8 +67,8 @@ def shorten_names(text: str, *names: str) -> str:
     """Write the names in a text that are too long as `write_name` does: what is said of them is seen then."""
     for name in sorted(names, key=len, reverse=True):
         if len(name) > LONGEST:
-            for written in dict.fromkeys((name, visible(name), " ".join(visible(name).split()))):
-                text = text.replace(written, write_name(name))
+            for form in dict.fromkeys((name, visible(name), " ".join(visible(name).split()))):
+                text = text.replace(form, write_name(name))
     return text
 
 

@@ -93,10 +93,10 @@ def _read_board(path: Path, folder: Path, left_out: list[str]) -> _CopiedBoard |
     target = f"files/boards/{make_slug(str(path.relative_to(folder)))}"
     sources = [path, *(path.with_name(name) for name in BOARD_FILES)]
     try:
-        read: Any = json.loads(read_text(path))
-        tiers: dict[str, int] = {tier: int(read["tiers"][tier]) for tier in TIERS}
+        board: Any = json.loads(read_text(path))
+        tiers: dict[str, int] = {tier: int(board["tiers"][tier]) for tier in TIERS}
         return _CopiedBoard(
-            title=str(read["title"]),
+            title=str(board["title"]),
             tiers=tiers,
             href=f"{target}/index.html",
             files={source: f"{target}/{source.name}" for source in sources if source.is_file()},

@@ -90,8 +90,8 @@ def number_band(name: str, curves: Sequence[Sequence[Point]]) -> dict[str, Any] 
 
 def embed_json(data: dict[str, Any]) -> Markup:
     """Write data as JSON that may stand in a page: nothing in it ends the element or begins another one."""
-    written = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    return Markup(written.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return Markup(text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))
 
 
 def _round(value: float) -> float:

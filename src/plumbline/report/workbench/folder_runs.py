@@ -18,7 +18,7 @@ from plumbline.verdict.own_trainer.requests import Result, read_result
 
 def gather_runs(folder: Folder, changes: Sequence[TriedChange]) -> dict[str, MadeRun]:
     """Read every run of a folder's bank, by its id, in the order in which they were made."""
-    used = find_uses(changes)
+    changes_by_run = find_uses(changes)
     bank = read_runs(folder.bank_file)
     titles = _name_methods(bank)
     metrics = {change.series[-1]: change.metric for change in changes}
@@ -39,7 +39,7 @@ def gather_runs(folder: Folder, changes: Sequence[TriedChange]) -> dict[str, Mad
             unreadable=unreadable,
             page=f"runs/{run.run_id}.html",
             curves=read_curves(folder.own.joinpath("logs", *end), metric),
-            changes=used.get(run.run_id, []),
+            changes=changes_by_run.get(run.run_id, []),
         )
     return runs
 

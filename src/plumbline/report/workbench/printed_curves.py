@@ -40,9 +40,9 @@ def read_curves(log: Path, called: str = "") -> dict[str, list[Point]]:
         for label, text in NAMED_VALUE.findall(line):
             value = metric.number(text)
             if value is not None and abs(value) < LARGEST:
-                own = points.setdefault(_normalize(label), {})
-                own[len(own) + 1.0 if last_step is None else last_step] = value
-    curves = {name: sorted(own.items()) for name, own in points.items() if len(own) >= FEWEST}
+                own_points = points.setdefault(_normalize(label), {})
+                own_points[len(own_points) + 1.0 if last_step is None else last_step] = value
+    curves = {name: sorted(own_points.items()) for name, own_points in points.items() if len(own_points) >= FEWEST}
     order = sorted(curves, key=lambda name: (name != _normalize(called), not name.startswith(("val", "test", "eval"))))
     return {name: average_points(curves[name]) for name in order[:MOST]}
 
@@ -61,8 +61,8 @@ def span_curves(curves: Iterable[Sequence[Point]]) -> list[tuple[float, float, f
         return []
     grids = [tuple(step for step, _ in curve) for curve in nonempty]
     grid = max(grids, key=grids.count)
-    same = [curve for curve, own in zip(nonempty, grids) if own == grid]
-    columns = [[curve[place][1] for curve in same] for place in range(len(grid))]
+    aligned_curves = [curve for curve, own_grid in zip(nonempty, grids) if own_grid == grid]
+    columns = [[curve[place][1] for curve in aligned_curves] for place in range(len(grid))]
     return [(step, min(column), fmean(column), max(column)) for step, column in zip(grid, columns)]
 
 

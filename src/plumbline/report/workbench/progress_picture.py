@@ -84,12 +84,12 @@ class TriesOverTime:
     @cached_property
     def stretches(self) -> list[Stretch]:
         """The stretches, one after the other."""
-        ends, beside = list[int](), set[str]()
+        ends, last_ids = list[int](), set[str]()
         for place, each in enumerate(self.changes, start=1):
             baseline_ids = {run.run_id for run in each.baseline_runs} if each.kind == "try" else set()
-            if baseline_ids and beside and not baseline_ids & beside and place - 1 not in ends:
+            if baseline_ids and last_ids and not baseline_ids & last_ids and place - 1 not in ends:
                 ends.append(place - 1)  # a baseline that was chosen, or of another machine
-            beside = baseline_ids or beside
+            last_ids = baseline_ids or last_ids
             ends += [place] if each.moves_baseline else []
         stretches = []
         for first, last in zip([1, *(place + 1 for place in ends)], [*ends, len(self.changes)]):
@@ -148,11 +148,11 @@ class TriesOverTime:
         sentences = [f"{format_count(counts.total(), 'try', 'tries')}: {verdict_counts}."]
         start, end = self.stretches[0].baseline, self.levels[-1]
         if start is not None and end is not None and end != start:
-            before, now = (format_value(value, self.sigma) for value in (start, end))
-            sentences.append(f"What is kept went from {before} to {now} in {self.changes[0].metric}.")
+            start_text, end_text = (format_value(value, self.sigma) for value in (start, end))
+            sentences.append(f"What is kept went from {start_text} to {end_text} in {self.changes[0].metric}.")
         if self.bands:
-            kept = Counter(each.word for each in self.beyond if each.verdict.is_kept)
-            of_these = ", ".join(f"{count} {word}" for word, count in kept.items()) or "none kept"
+            keep_counts = Counter(each.word for each in self.beyond if each.verdict.is_kept)
+            of_these = ", ".join(f"{count} {word}" for word, count in keep_counts.items()) or "none kept"
             sentences.append(
                 "Grey is what luck alone gives: between two keeps, the best of so many means of changes that do "
                 "nothing, run by the same rule, lies beyond it in one case of twenty. "

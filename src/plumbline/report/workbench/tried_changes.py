@@ -101,8 +101,8 @@ def gather_changes(ledger: Path, pages: Path) -> tuple[list[TriedChange], list[s
     for name in names:
         path = pages / f"{name}.md"
         numbers = path.with_suffix(".json")
-        if missing := [str(file) for file in (path, numbers) if not file.is_file()]:
-            unreadable.append(f"{' and '.join(missing)}: not there; plumbline log has its sentence")
+        if missing_names := [str(file) for file in (path, numbers) if not file.is_file()]:
+            unreadable.append(f"{' and '.join(missing_names)}: not there; plumbline log has its sentence")
             continue
         try:
             changes.append(_READERS.get(kinds[name], _read_try)(path))
@@ -192,10 +192,10 @@ def _read_budgets(path: Path) -> TriedChange:
 
 def _read_screen(path: Path) -> TriedChange:
     decision = screen_page.read(path.with_suffix(".json"))
-    terms, chosen = decision.terms, dict(decision.chosen)
+    terms, levels = decision.terms, dict(decision.chosen)
     of_set, of_baseline, of_design = list[ArmRun](), list[ArmRun](), list[ArmRun]()
     for each in decision.runs:
-        changed = {factor for factor, level in chosen.items() if each.request.settings.get(factor) == level}
+        changed = {factor for factor, level in levels.items() if each.request.settings.get(factor) == level}
         if each.request.part != FRESH:
             of_design.append(each.run)
         else:

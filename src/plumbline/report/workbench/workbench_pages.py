@@ -81,9 +81,11 @@ class Workbench:
             tries = TriesOverTime([each for _, each in listed], [link_to(each) for _, each in listed])
             pictures.append({"words": tries.describe(), "drawn": tries.lay_out(), "metric": listed[0][1].metric})
         last = self.changes[-1] if self.changes else None
-        undecided = [made for made in self.runs.values() if not made.changes and made.run.arm != BASELINE]
+        undecided = [
+            made_run for made_run in self.runs.values() if not made_run.changes and made_run.run.arm != BASELINE
+        ]
         return {
-            "undecided": Counter(made.title for made in undecided),
+            "undecided": Counter(made_run.title for made_run in undecided),
             "last": last,
             "link": link_to(last) if last else "",
             "badge": WORDS[last.verdict][1] if last else "",
@@ -109,15 +111,15 @@ class Workbench:
             after=neighbours[1],
         )
 
-    def _draw_change(self, change: TriedChange, made: Sequence[MadeRun]) -> list[DrawnCurves]:
+    def _draw_change(self, change: TriedChange, made_runs: Sequence[MadeRun]) -> list[DrawnCurves]:
         behind = [self.runs[run.run_id] for run in change.baseline_runs if run.run_id in self.runs]
-        quantities = list(dict.fromkeys(name for run in made for name in run.curves))[:DRAWN]
+        quantities = list(dict.fromkeys(name for run in made_runs for name in run.curves))[:DRAWN]
         return [
             DrawnCurves(
                 quantity=name,
                 curves=[
                     CurveOfRun(name=run.label, href=f"../{run.page}", points=run.curves[name])
-                    for run in made
+                    for run in made_runs
                     if name in run.curves
                 ],
                 baseline=change.baseline,
@@ -171,61 +173,77 @@ class Workbench:
             path="runs.html", title="Runs", template="workbench_runs.html.j2", content=content, nav="Runs"
         )
 
-    def _make_run_row(self, made: MadeRun) -> list[HtmlCell]:
-        run, last = made.run, made.changes[-1] if made.changes else None
-        more = f" and {len(made.changes) - 1} more" if len(made.changes) > 1 else ""
+    def _make_run_row(self, made_run: MadeRun) -> list[HtmlCell]:
+        run, last = made_run.run, made_run.changes[-1] if made_run.changes else None
+        more = f" and {len(made_run.changes) - 1} more" if len(made_run.changes) > 1 else ""
         return [
-            text_cell(made.label, href=made.page),
+            text_cell(made_run.label, href=made_run.page),
             text_cell("completed" if run.outcome == FINISHED else run.outcome),
             number_cell(run.value, "" if run.value is None else f"{run.value:.6g}"),
             number_cell(run.seconds, "" if run.seconds is None else format_seconds(run.seconds)),
             text_cell(f"{last.title}{more}", href=link_to(last)) if last else text_cell("not decided yet"),
-            text_cell(made.at[:16].replace("T", " ")),
+            text_cell(made_run.at[:16].replace("T", " ")),
         ]
 
-    def _build_run(self, made: MadeRun) -> ReportPage:
-        run, result = made.run, made.result
-        facts = [("value", "none" if run.value is None else f"{run.value:.8g}"), ("metric", made.metric)]
-        facts += [("seed", str(run.seed)), ("trainer", made.group), ("made at", made.at), ("run id", run.run_id)]
+    def _build_run(self, made_run: MadeRun) -> ReportPage:
+        run, result = made_run.run, made_run.result
+        facts = [("value", "none" if run.value is None else f"{run.value:.8g}"), ("metric", made_run.metric)]
+        facts += [
+            ("seed", str(run.seed)),
+            ("trainer", made_run.group),
+            ("made at", made_run.at),
+            ("run id", run.run_id),
+        ]
         facts += [("time", format_seconds(run.seconds))] if run.seconds is not None else []
         if result:
             facts += [("machine", ", ".join([result.host, *result.fingerprint.values()]))]
             facts += [(f"last {name}", f"{value:g}") for name, value in result.place.items()]
         facts += [(name, f"{value:.6g}") for name, value in run.others.items()]
         content = {
-            "made": made,
+            "made": made_run,
             "state": "completed" if run.outcome == FINISHED else run.outcome,
             "charts": [
-                DrawnCurves(quantity=name, curves=[CurveOfRun(name=made.label, href="", points=points)])
-                for name, points in made.curves.items()
+                DrawnCurves(quantity=name, curves=[CurveOfRun(name=made_run.label, href="", points=points)])
+                for name, points in made_run.curves.items()
             ],
             "facts": [(name, value) for name, value in facts if value],
-            "tried": [(each.title, f"../{link_to(each)}", each.word, WORDS[each.verdict][1]) for each in made.changes],
+            "tried": [
+                (each.title, f"../{link_to(each)}", each.word, WORDS[each.verdict][1]) for each in made_run.changes
+            ],
             "tail": "\n".join(result.tail) if result else "",
-            "remarks": [remark for remark in (*run.remarks, run.why, made.unreadable) if remark],
+            "remarks": [remark for remark in (*run.remarks, run.why, made_run.unreadable) if remark],
         }
         return ReportPage(
-            path=made.page, title=made.label, template="workbench_run.html.j2", content=content, scripts=SCRIPTS
+            path=made_run.page, title=made_run.label, template="workbench_run.html.j2", content=content, scripts=SCRIPTS
         )
 
     def build_comparison(self) -> ReportPage:
         """Build the page that lays any runs over each other."""
-        with_curves = [made for made in self.runs.values() if made.curves]
+        with_curves = [made_run for made_run in self.runs.values() if made_run.curves]
         groups: dict[str, dict[str, Any]] = {}
-        for made in reversed(with_curves):
-            changes = [each for each in made.changes if made.run.run_id in {run.run_id for run in each.runs}]
+        for made_run in reversed(with_curves):
+            changes = [each for each in made_run.changes if made_run.run.run_id in {run.run_id for run in each.runs}]
             # A screen decides on ideas, and a run has several.
             word = ("screened" if changes[-1].kind == "screen" else changes[-1].word) if changes else ""
-            group = groups.setdefault(made.title, {"name": made.title, "word": word, "runs": []})
-            of_run = {"id": made.run.run_id, "name": made.label, "short": f"seed {made.run.seed}", "href": made.page}
+            group = groups.setdefault(made_run.title, {"name": made_run.title, "word": word, "runs": []})
+            of_run = {
+                "id": made_run.run.run_id,
+                "name": made_run.label,
+                "short": f"seed {made_run.run.seed}",
+                "href": made_run.page,
+            }
             group["runs"].append(of_run)
-        names = list(dict.fromkeys(name for made in with_curves for name in made.curves))
+        names = list(dict.fromkeys(name for made_run in with_curves for name in made_run.curves))
         newest = self.changes[-1] if self.changes else None
         behind = [self.runs[run.run_id] for run in newest.baseline_runs if run.run_id in self.runs] if newest else []
         quantities = []
         for name in names:
-            spanned = [made.curves[name] for made in behind if name in made.curves]
-            lines = {made.run.run_id: number_line(made.curves[name]) for made in with_curves if name in made.curves}
+            spanned = [made_run.curves[name] for made_run in behind if name in made_run.curves]
+            lines = {
+                made_run.run.run_id: number_line(made_run.curves[name])
+                for made_run in with_curves
+                if name in made_run.curves
+            }
             band = number_band(newest.baseline if newest else "", spanned[-BEHIND:])
             quantities.append({"name": name, "lines": lines, "band": band})
         start = [run.run_id for run in newest.runs if run.run_id in self.runs] if newest else []

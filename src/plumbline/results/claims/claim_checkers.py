@@ -112,12 +112,12 @@ def number(claim: PaperClaim, computed: ComputedValues) -> tuple[Verdict, str]:
     reproduced.
     """
     names = [name for name in claim.values if name in computed.values]
-    apart = [name for name in names if not _agree(claim, computed, name)]
+    names_apart = [name for name in names if not _agree(claim, computed, name)]
     assert names, f"{claim.id}: nothing computed under a printed name"
-    if not apart:
+    if not names_apart:
         return "reproduced", f"{len(names)} of {len(names)} values agree"
-    verdict: Verdict = "partly" if len(apart) < len(names) else "not reproduced"
-    return verdict, f"{len(names) - len(apart)} of {len(names)} values agree; apart: {', '.join(apart)}"
+    verdict: Verdict = "partly" if len(names_apart) < len(names) else "not reproduced"
+    return verdict, f"{len(names) - len(names_apart)} of {len(names)} values agree; apart: {', '.join(names_apart)}"
 
 
 def _agree(claim: PaperClaim, computed: ComputedValues, name: str) -> bool:
@@ -255,11 +255,11 @@ def order(name: str) -> Compare:
         ]
         tau = float(np.mean(pairs))
         is_near = tau >= PARTLY_AN_ORDER and chance_of_tau(len(printed), tau) <= BY_CHANCE
-        beside = [
+        remarks = [
             *(["with ties"] if len(got) < len(place) else []),
             *(["with other names"] if set(printed) != set(place) else []),
         ]
-        why = ", ".join([f"Kendall's tau {tau:+.2f} with the printed order", *beside])
+        why = ", ".join([f"Kendall's tau {tau:+.2f} with the printed order", *remarks])
         return ("partly" if is_near else "not reproduced"), why
 
     return compare
@@ -269,8 +269,8 @@ def chance_of_tau(names: int, tau: float) -> float:
     """Compute the chance that Kendall's tau of a random order of so many names is at least `tau`."""
     # Orders by their inversions: each further name adds from none to as many as there are names before it.
     orders = np.ones(1)
-    for before in range(1, names):
-        orders = np.convolve(orders, np.ones(before + 1))
+    for names_before in range(1, names):
+        orders = np.convolve(orders, np.ones(names_before + 1))
     allowed = math.floor((1 - tau) / 2 * (len(orders) - 1) + 1e-9)
     return float(orders[: allowed + 1].sum() / orders.sum())
 

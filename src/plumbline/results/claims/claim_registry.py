@@ -98,9 +98,9 @@ class ClaimChecks(dict[str, ClaimCheck]):
             assert name not in self, f"{name} is checked twice"
             self[name] = ClaimCheck(untested=reason)
 
-    def merge(self, others: Iterable[ClaimChecks]) -> ClaimChecks:
+    def merge(self, registers: Iterable[ClaimChecks]) -> ClaimChecks:
         """Add the checks of other registers to this one, and return it."""
-        for other in others:
-            assert not set(self) & set(other), sorted(set(self) & set(other))
-            self.update(other)
+        for register in registers:
+            assert not set(self) & set(register), sorted(set(self) & set(register))
+            self.update(register)
         return self

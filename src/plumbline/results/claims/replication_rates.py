@@ -72,12 +72,12 @@ class StudyRates(ClosedStruct, frozen=True, kw_only=True):
         )
         counts = Counter(verdicts.get(name, "not tested") for name in self.claims)
         agrees = len(set(self.null_agrees) & set(self.claims))
-        here = ", ".join(f"{number} {verdict}" for verdict, number in counts.most_common())
+        verdict_counts = ", ".join(f"{number} {verdict}" for verdict, number in counts.most_common())
         return [
             f"Of {count} claims of trained models whose runs can be drawn, a perfect replication (the printed numbers "
             f"are the truth, with noise) reproduces {perfect:.1f} on average and {partly:.1f} partly; a world in which "
             f"no model differs from its reference reproduces {null:.1f} and {null_partly:.1f} partly (claims that "
-            f"agree with such a world: {agrees}); here: {here}. ({self.draws:,} draws a world)",
+            f"agree with such a world: {agrees}); here: {verdict_counts}. ({self.draws:,} draws a world)",
             *(f"Drawn: {line}." for line in self.noise),
         ]
 

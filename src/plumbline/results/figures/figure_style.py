@@ -138,8 +138,8 @@ def note_absent(axes: Axes, names: Iterable[str]) -> None:
 
 def wrap_names(names: Iterable[str], width: int) -> str:
     """Names in lines of at most `width` letters, none broken in two."""
-    whole = ", ".join(name.replace(" ", "\N{NO-BREAK SPACE}") for name in names)
-    return textwrap.fill(whole, width, break_on_hyphens=False).replace("\N{NO-BREAK SPACE}", " ")
+    text = ", ".join(name.replace(" ", "\N{NO-BREAK SPACE}") for name in names)
+    return textwrap.fill(text, width, break_on_hyphens=False).replace("\N{NO-BREAK SPACE}", " ")
 
 
 def widen_narrow_limits(axes: Axes, side: str, share: float = 1e-3) -> None:

@@ -369,8 +369,8 @@ def _format_values(values: Mapping[str, Any]) -> str:
         keys[_canonical_form(value)].append(key)
     ordered = sorted(keys, key=lambda form: -len(keys[form]))
     usual = len(keys[ordered[0]]) > 1
-    others = [f"{texts[form]} ({_format_names(keys[form])})" for form in ordered[usual:]]
-    return ", ".join([f"{texts[ordered[0]]} ({len(keys[ordered[0]])} runs)"] * usual + others)
+    other_texts = [f"{texts[form]} ({_format_names(keys[form])})" for form in ordered[usual:]]
+    return ", ".join([f"{texts[ordered[0]]} ({len(keys[ordered[0]])} runs)"] * usual + other_texts)
 
 
 def _format_names(names: Iterable[str]) -> str:

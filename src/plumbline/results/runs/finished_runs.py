@@ -69,8 +69,8 @@ class RunFrames:
 
     def select(self, scale: str, methods: Iterable[str] | None = None) -> pd.DataFrame:
         """Select the rows of `runs` at a scale, and of some methods only if they are named."""
-        chosen = self.runs[self.runs["scale"] == scale]
-        return chosen if methods is None else chosen[chosen["method"].isin(list(methods))]
+        rows = self.runs[self.runs["scale"] == scale]
+        return rows if methods is None else rows[rows["method"].isin(list(methods))]
 
     def key(self, scale: str, method: str, seed: int | None = None) -> str | None:
         """Find the key of a method's run at a scale: of a seed, or of the first one; None if none is expected."""
@@ -245,7 +245,7 @@ def load(
     work = Path(work)
     requested = {"scores": scores, "examples": examples, "probes": probes, "packs": packs}
     comparability = ComparabilityCheck(work)
-    rows, scored, probed, outcomes, manifests, others = [], [], [], {}, {}, []
+    rows, score_frames, probe_frames, outcomes, manifests, other_runs = [], [], [], {}, {}, []
     expected = list(expected)
     scored_as = {run.key: run.scores for run in expected if run.scores}
     for run in expected:
@@ -270,16 +270,16 @@ def load(
             if run_scores is not None:
                 comparability.record_scores(run.scores_key, run_scores, frames.metadata(path), manifest, average)
                 row["average"] = _check_average(run_scores, average, run)
-                scored.append(run_scores.assign(key=run.key, **place))
+                score_frames.append(run_scores.assign(key=run.key, **place))
             reads_probes = probes and (probed_groups is None or not set(probed_groups).isdisjoint(run.groups))
             if reads_probes and manifest["spec"].get("probes"):
                 path = _require_file(work / "probes" / run.key / "probes.parquet", "probe")
                 run_probes = _read_frame(path, "probes", run)
                 comparability.record_probes(run.key, frames.metadata(path), manifest)
-                probed.append(run_probes.assign(key=run.key, **place))
+                probe_frames.append(run_probes.assign(key=run.key, **place))
             if run.instead_of:
                 made_with = manifest["spec"].get("numerics", "not recorded")
-                others.append(
+                other_runs.append(
                     f"{run.key} is run {run.run_id} (numerics {made_with}), here it would be {run.instead_of} "
                     f"(numerics {NUMERICS})"
                 )
@@ -293,12 +293,12 @@ def load(
     return RunFrames(
         work=work,
         runs=runs,
-        scores=_join_frames(scored, "scores").astype({"primary": bool}),
-        probes=_join_frames(probed, "probes") if probes else pd.DataFrame(),
+        scores=_join_frames(score_frames, "scores").astype({"primary": bool}),
+        probes=_join_frames(probe_frames, "probes") if probes else pd.DataFrame(),
         average=average,
         outcomes=outcomes,
         manifests=manifests,
-        others=tuple(others),
+        others=tuple(other_runs),
         mixed=tuple(comparability.warnings()),
         notes=tuple(comparability.notes()),
         measurements=measurements or {},

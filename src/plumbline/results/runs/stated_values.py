@@ -133,7 +133,7 @@ def choose_rate(runs: Sequence[StatedRun], values: RunValues) -> float | None:
 def _choose_layers(layer: pd.Series, layers: str, count: int) -> pd.Series:
     """Which rows are of these layers: halves, or the first, middle or last two; `all` has what no layer has, too."""
     half = count // 2
-    chosen: dict[str, tuple[float, float]] = {
+    bounds: dict[str, tuple[float, float]] = {
         "lower": (0, half),
         "upper": (half, count),
         "early": (0, 2),
@@ -142,7 +142,7 @@ def _choose_layers(layer: pd.Series, layers: str, count: int) -> pd.Series:
     }
     if layers == "all":
         return pd.Series(True, index=layer.index)
-    first, end = chosen[layers]
+    first, end = bounds[layers]
     return (layer >= first) & (layer < end)
 
 

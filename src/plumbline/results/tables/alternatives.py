@@ -48,12 +48,12 @@ class RunMetric:
 
     def make_columns(self, narrow: bool) -> list[Column]:
         """Make those of the number, and of by how much it differs from the default's and from the control's."""
-        own = number_column(self.name, self.header, self.format)
+        column = number_column(self.name, self.header, self.format)
         if not self.compared:
-            return [own]
+            return [column]
         signed = f"+{self.format.removeprefix('+')}"
         return [
-            own,
+            column,
             number_column(f"{self.name}_minus_default", f"{self.header} − default's", signed, narrow=narrow),
             number_column(f"{self.name}_minus_control", f"{self.header} − control's", signed),
         ]
@@ -68,8 +68,8 @@ def make_alternatives(frames: RunFrames, study: Study, metrics: Sequence[RunMetr
 
 def make_variants(frames: RunFrames, study: Study, metrics: Sequence[RunMetric] = ()) -> Table:
     """Make one row for each variant and arm that is made with all other runs, below the run that it varies."""
-    other = {*study.variants, *study.definition.get("arms", {})}
-    keys = [key for key, run in study.runs.items() if run.spec.method in other and key in frames.runs.index]
+    method_names = {*study.variants, *study.definition.get("arms", {})}
+    keys = [key for key, run in study.runs.items() if run.spec.method in method_names and key in frames.runs.index]
     title = "Variants that are run with the rest, each below the run that has the chosen meaning."
     return _make_table("variants", title, frames, study, metrics, keys)
 
@@ -78,9 +78,9 @@ def _make_table(
     name: str, title: str, frames: RunFrames, study: Study, metrics: Sequence[RunMetric], keys: Iterable[str]
 ) -> Table:
     runs, listed_keys = _Runs(frames, study), set(keys)
-    every = dict.fromkeys(other for key in keys for other in (runs.default(key), key) if other is not None)
+    all_keys = dict.fromkeys(run_key for key in keys for run_key in (runs.default(key), key) if run_key is not None)
     methods = [*study.definition["methods"], *study.definition.get("arms", {})]
-    ordered = sorted(every, key=lambda key: (key.split("/")[1], methods.index(key.split("/")[2].partition(".")[0])))
+    ordered = sorted(all_keys, key=lambda key: (key.split("/")[1], methods.index(key.split("/")[2].partition(".")[0])))
     loss = RunMetric(name="loss", header="loss", format=".4f", read=runs.loss)
     return make_table(
         name,
@@ -135,11 +135,11 @@ class _Runs:
         run = self.study.every_run[key]
         name, _, variant = run.spec.method.partition(".")
         arm = self.study.definition.get("arms", {}).get(name)
-        other = arm["variant_of"] if arm else self.study.reference or self.study.definition["comparison"][0]
-        if other.partition(".")[0] == name:
+        control_method = arm["variant_of"] if arm else self.study.reference or self.study.definition["comparison"][0]
+        if control_method.partition(".")[0] == name:
             return None
-        alike = self._find(run, f"{other}.{variant}") if variant else None
-        return alike or self._find(run, self._choose_point(run, other))
+        control_run = self._find(run, f"{control_method}.{variant}") if variant else None
+        return control_run or self._find(run, self._choose_point(run, control_method))
 
     def loss(self, key: str | None) -> float:
         """Final held-out loss, nats a token."""
@@ -210,5 +210,5 @@ def _read_cell(runs: _Runs, metric: RunMetric, *keys: str) -> Cell:
     return number_cell(value if math.isfinite(value) else None, word, keys)
 
 
-def _subtract(runs: _Runs, metric: RunMetric, key: str, other: str | None) -> Cell:
-    return Cell(None, (key,), word=MISSING) if other is None else _read_cell(runs, metric, key, other)
+def _subtract(runs: _Runs, metric: RunMetric, key: str, other_key: str | None) -> Cell:
+    return Cell(None, (key,), word=MISSING) if other_key is None else _read_cell(runs, metric, key, other_key)

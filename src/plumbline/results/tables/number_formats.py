@@ -20,10 +20,10 @@ def format_number(value: float | int | str, number_format: str) -> str:
         return format_probability(value)
     if isinstance(value, int) and number_format[-1] in "fg":
         return str(value)
-    written = format(value, number_format)
+    text = format(value, number_format)
     # Of a thousand and more a few digits are read more easily with the zeros behind them.
     sign = "+" if number_format.startswith("+") else ""
-    return f"{float(written):{sign}.0f}" if "e+" in written and abs(value) < WHOLE else written
+    return f"{float(text):{sign}.0f}" if "e+" in text and abs(value) < WHOLE else text
 
 
 def format_probability(value: float) -> str:

@@ -41,29 +41,29 @@ def add_paper_columns(table: Table, printed: Mapping[str, Any] | None, published
     pairs = _pair_rows(table, file_rows, printed, first, place)
     columns = {column.name: column for column in table.columns}
     for heading, entry in printed["columns"].items():
-        here, paper, where = entry.get("here", ""), entry.get("paper", ""), f"{place}: columns: {heading}"
-        names = _list_names(here, columns, f"{where}: here")
+        our_template, paper, where = entry.get("here", ""), entry.get("paper", ""), f"{place}: columns: {heading}"
+        names = _list_names(our_template, columns, f"{where}: here")
         _list_names(paper, file_rows[0], f"{where}: paper")
         _require_known([*entry.get("bold", ()), *entry.get("marks", {})], {row[first] for row in file_rows}, where)
         labels = entry.get("words", {})
         texts = [_write_paper(paper, row, labels, where) for row in file_rows]
         numeric = columns[names[0]].numeric if names else all(map(_is_number, filter(None, texts)))
-        measured = any(columns[name].numeric and columns[name].kind == "reproduced" for name in names)
-        cells, above = {}, ""
+        is_measured = any(columns[name].numeric and columns[name].kind == "reproduced" for name in names)
+        cells, text_above = {}, ""
         for key, (row, printed_row) in pairs.items():
-            text = _write_here(table, row, here, columns, labels)
-            written = _write_paper(paper, printed_row, labels, where)
-            paper_text = "" if entry.get("once") and written == above else written
-            above = written
+            text = _write_here(table, row, our_template, columns, labels)
+            printed_text = _write_paper(paper, printed_row, labels, where)
+            paper_text = "" if entry.get("once") and printed_text == text_above else printed_text
+            text_above = printed_text
             # What nobody measures, such as the names of rows, is written once.
-            same = (
+            is_same = (
                 _list_letters_and_numbers(text) == _list_letters_and_numbers(paper_text) or row is None
-                if here
+                if our_template
                 else not numeric
             )
             if paper_text and not table.paper_columns:
                 text, paper_text = paper_text, ""
-            elif paper_text and same and not measured:
+            elif paper_text and is_same and not is_measured:
                 text, paper_text = text or paper_text, ""
             text = text or (NOT_REPRODUCED if paper_text else "")
             mark = entry.get("marks", {}).get(printed_row.get(first, ""), "")
@@ -94,10 +94,10 @@ def _write_as(text: str, form: str | None) -> str:
         return text if text.startswith(("-", "+")) or not float(text) else f"+{text}"
     if form in (None, ","):
         return f"{int(text):,}" if form else text
-    written = format(float(text), form)
+    number_text = format(float(text), form)
     # The paper's decimals would leave nothing of a number of a small model.
-    too_small = not float(written) and float(text)
-    return f"{Decimal(format(float(text), '.2g')):{'+' if form[0] == '+' else ''}f}" if too_small else written
+    too_small = not float(number_text) and float(text)
+    return f"{Decimal(format(float(text), '.2g')):{'+' if form[0] == '+' else ''}f}" if too_small else number_text
 
 
 def _list_letters_and_numbers(text: str) -> list[str]:
@@ -116,15 +116,15 @@ def _pair_rows(
 ) -> dict[str, tuple[dict[str, Cell] | None, dict[str, str]]]:
     """Pair our rows, by key, with those of the paper, each of which goes to the first of ours that has its name; its
     other rows follow, and stand for nothing of ours."""
-    template, by = printed.get("rows", f"{{{first}}}"), printed.get("by", table.key)
+    template, name_column = printed.get("rows", f"{{{first}}}"), printed.get("by", table.key)
     _list_names(template, file_rows[0], f"{place}: rows")
-    _require_known([by], {column.name for column in table.columns}, f"{place}: by")
+    _require_known([name_column], {column.name for column in table.columns}, f"{place}: by")
     by_name = {fill_template(template, row.get): row for row in file_rows}
     if len(by_name) < len(file_rows):
         raise PlumblineError(f"{place}: rows: {template} calls two rows of {table.published} the same; name more of it")
     pairs: dict[str, tuple[dict[str, Cell] | None, dict[str, str]]] = {}
     for row in table.rows:
-        pairs[str(row[table.key].value)] = (row, by_name.pop(str(row[by].value), {}))
+        pairs[str(row[table.key].value)] = (row, by_name.pop(str(row[name_column].value), {}))
     return pairs | {name: (None, row) for name, row in by_name.items()}
 
 

@@ -30,10 +30,10 @@ def map_headings(columns: list[Column]) -> dict[str, str]:
     """Map each column's name to its heading for people, which names the kind (reproduced, published) if both kinds
     stand side by side.
     """
-    both = {column.header for column in columns if column.kind == "published" and column.readable}
+    published_headers = {column.header for column in columns if column.kind == "published" and column.readable}
     return {
         column.name: f"{column.header} ({column.kind})"
-        if column.header in both and column.kind in KINDS
+        if column.header in published_headers and column.kind in KINDS
         else column.header
         for column in columns
     }
@@ -47,7 +47,7 @@ def collect_provenance(table: Table, frames: RunFrames, csv_text: str) -> dict[s
     """
     headings_by_name = map_headings(table.columns)
     cells = _map_cells(table, lambda row, column: list(row[column.name].runs))
-    used = sorted({key for row in cells.values() for runs in row.values() for key in runs})
+    run_keys = sorted({key for row in cells.values() for runs in row.values() for key in runs})
     return {
         "table": table.name,
         "title": table.title,
@@ -91,7 +91,7 @@ def collect_provenance(table: Table, frames: RunFrames, csv_text: str) -> dict[s
         "cells": cells,
         "sources": _map_cells(table, lambda row, column: row[column.name].source),
         "why_empty": _map_cells(table, table.word),
-        "runs": {key: collect_run_facts(frames, key) for key in used},
+        "runs": {key: collect_run_facts(frames, key) for key in run_keys},
     }
 
 

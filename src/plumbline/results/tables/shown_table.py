@@ -80,40 +80,40 @@ def arrange_columns(table: Table) -> list[ShownColumn]:
     """
     keys, repeated, columns = list_rows(table), find_repeats(table), {column.name: column for column in table.columns}
     paper_columns = [_arrange_paper_column(column, columns, keys, repeated) for column in table.paper_columns]
-    used = {name for column in paper_columns for name in column.names}
+    paper_names = {name for column in paper_columns for name in column.names}
     # A column of the paper's alone keeps its place where its own is not shown.
-    below = {
+    names_below = {
         column.name
         for column in table.columns
         if column.kind == "published"
         and (paper_columns or (_owner(column.name) in columns and columns[_owner(column.name)].readable))
     }
-    own = []
+    own_columns = []
     for column in table.columns:
-        if (column.readable or column.paper or column.narrow) and column.name not in used | below:
-            twin = columns.get(f"{column.name}_published") if f"{column.name}_published" in below else None
-            own.append(_arrange_column(table, column, twin, keys, repeated))
+        if (column.readable or column.paper or column.narrow) and column.name not in paper_names | names_below:
+            twin = columns.get(f"{column.name}_published") if f"{column.name}_published" in names_below else None
+            own_columns.append(_arrange_column(table, column, twin, keys, repeated))
     if not paper_columns:
-        return own
+        return own_columns
     names = count_names(paper_columns)
     if not names:  # our rows have names of their own
-        moved = [column for column in own if column.label and (column.narrow or column.paper)]
+        name_columns = [column for column in own_columns if column.label and (column.narrow or column.paper)]
         # A first column of the paper's alone is a heading over rows.
         first = 1 + next((place for place, column in enumerate(paper_columns) if column.names), 0)
-        paper_columns[first:first] = moved
-        own = [column for column in own if column not in moved]
-        names = first + len(moved)
-    arranged = [replace(column, label=place < names) for place, column in enumerate([*paper_columns, *own])]
+        paper_columns[first:first] = name_columns
+        own_columns = [column for column in own_columns if column not in name_columns]
+        names = first + len(name_columns)
+    arranged = [replace(column, label=place < names) for place, column in enumerate([*paper_columns, *own_columns])]
     return _transpose(arranged) if table.transposed else arranged
 
 
 def _transpose(columns: Sequence[ShownColumn]) -> list[ShownColumn]:
     """Turn what tells the rows apart into headings, and the other headings into the first column."""
-    names, *others = [column for column in columns if column.of_paper or column.readable]
-    heads = [ShownCell(column.heading) for column in others]
-    turned = [ShownColumn(heading="", names=(), cells=heads, numeric=False, of_paper=True, label=True)]
-    for name, *cells in zip(names.cells, *(column.cells for column in others), strict=True):
-        turned.append(
+    names, *other_columns = [column for column in columns if column.of_paper or column.readable]
+    heads = [ShownCell(column.heading) for column in other_columns]
+    new_columns = [ShownColumn(heading="", names=(), cells=heads, numeric=False, of_paper=True, label=True)]
+    for name, *cells in zip(names.cells, *(column.cells for column in other_columns), strict=True):
+        new_columns.append(
             ShownColumn(
                 heading=name.text,
                 names=tuple(dict.fromkeys(each for cell in (name, *cells) for each in cell.names)),
@@ -122,7 +122,7 @@ def _transpose(columns: Sequence[ShownColumn]) -> list[ShownColumn]:
                 of_paper=any(cell.printed for cell in cells),
             )
         )
-    return turned
+    return new_columns
 
 
 def count_names(columns: Sequence[ShownColumn]) -> int:
@@ -156,8 +156,8 @@ def _owner(name: str) -> str:
 
 def list_rows(table: Table) -> list[str]:
     """List the keys of the rows: the table's, then those that the paper alone has."""
-    own = [str(row[table.key].value) for row in table.rows]
-    return list(dict.fromkeys([*own, *(key for column in table.paper_columns for key in column.cells)]))
+    own_keys = [str(row[table.key].value) for row in table.rows]
+    return list(dict.fromkeys([*own_keys, *(key for column in table.paper_columns for key in column.cells)]))
 
 
 def _arrange_column(
@@ -198,18 +198,18 @@ def choose_columns(
     """Choose the columns for which there is room, in order: at any rate the paper's and those that name the rows, else
     the narrow ones, or those that a study marks as `paper`; then up to `most` others, narrow ones first.
     """
-    marked = [column for column in columns if column.paper]
+    marked_columns = [column for column in columns if column.paper]
     if any(column.of_paper for column in columns):
-        names = marked or [column for column in columns if column.label and column.readable]
-        chosen = [column for column in columns if column.of_paper or column in names]
+        names = marked_columns or [column for column in columns if column.label and column.readable]
+        choice = [column for column in columns if column.of_paper or column in names]
     else:
-        chosen = marked or [column for column in columns if column.narrow] or list(columns[:1])
-    used = sum(map(measure, chosen))
-    for column in sorted(marked or columns, key=lambda column: not column.narrow):
+        choice = marked_columns or [column for column in columns if column.narrow] or list(columns[:1])
+    used_width = sum(map(measure, choice))
+    for column in sorted(marked_columns or columns, key=lambda column: not column.narrow):
         width = measure(column)
-        if column not in chosen and column.readable and len(chosen) < most and used + width <= room:
-            chosen, used = [*chosen, column], used + width
-    return [column for column in columns if column in chosen]
+        if column not in choice and column.readable and len(choice) < most and used_width + width <= room:
+            choice, used_width = [*choice, column], used_width + width
+    return [column for column in columns if column in choice]
 
 
 def without_repeats(columns: Iterable[ShownColumn]) -> list[ShownColumn]:
@@ -234,7 +234,7 @@ def write_caption(table: Table) -> str:
 def take_lines(texts: Sequence[str], width: int, room: int) -> list[str]:
     """Take the first texts, in order, that fit in so many lines of so many signs."""
     lines = itertools.accumulate(len(textwrap.wrap(text, width)) for text in texts)
-    return [text for text, last in zip(texts, lines, strict=True) if last <= room]
+    return [text for text, last_line in zip(texts, lines, strict=True) if last_line <= room]
 
 
 def place_texts(

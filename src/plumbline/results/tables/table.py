@@ -152,8 +152,8 @@ class Table:
 
 def number_cell(value: float | int | None, word: str, runs: Iterable[str] = ()) -> Cell:
     """Make a cell with a number, or an empty one with `word`."""
-    missing = value is None or (isinstance(value, float) and math.isnan(value))
-    return Cell(None, tuple(runs), word=word) if missing else Cell(value, tuple(runs))
+    is_missing = value is None or (isinstance(value, float) and math.isnan(value))
+    return Cell(None, tuple(runs), word=word) if is_missing else Cell(value, tuple(runs))
 
 
 def make_printed_cell(text: str, *, bound: str = NOT_PRINTED, source: str = "") -> Cell:

@@ -94,14 +94,14 @@ def _measure(column: ShownColumn) -> _Width:
 def _split(columns: Sequence[ShownColumn], room: int) -> list[list[ShownColumn]]:
     """Split columns into parts that each fit."""
     parts: list[list[ShownColumn]] = [[]]
-    used = 0
+    used_width = 0
     for column in columns:
-        needed = GAP + _measure(column).least
-        if parts[-1] and used + needed > room:
+        width = GAP + _measure(column).least
+        if parts[-1] and used_width + width > room:
             parts.append([])
-            used = 0
+            used_width = 0
         parts[-1].append(column)
-        used += needed
+        used_width += width
     return parts
 
 

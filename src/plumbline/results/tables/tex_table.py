@@ -107,8 +107,8 @@ def to_tex_notes(table: Table) -> str:
 
 
 def _write_caption(table: Table, columns: Sequence[ShownColumn]) -> str:
-    both = any(cell.printed for column in columns for cell in column.cells)
-    return write_caption(table) + " In parentheses: printed." * both
+    has_printed = any(cell.printed for column in columns for cell in column.cells)
+    return write_caption(table) + " In parentheses: printed." * has_printed
 
 
 def _write_head(table: Table, contents: str) -> list[str]:
@@ -124,16 +124,16 @@ def _split_columns(columns: list[ShownColumn]) -> list[list[ShownColumn]]:
     if any(column.of_paper for column in columns):  # whose labels tell all rows apart
         names = [column for column in columns if column.label]
     room = LANDSCAPE if _count_lines(columns) > LINES else ROOM
-    parts, part, used = [], [], sum(map(estimate_width, names))
-    first = used
+    parts, part, used_width = [], [], sum(map(estimate_width, names))
+    names_width = used_width
     for column in columns:
         if column in names:
             continue
-        needed = estimate_width(column)
-        if part and used + needed > room:
+        width = estimate_width(column)
+        if part and used_width + width > room:
             parts.append([*names, *part])
-            part, used = [], first
-        part, used = [*part, column], used + needed
+            part, used_width = [], names_width
+        part, used_width = [*part, column], used_width + width
     return [*parts, [*names, *part]]
 
 
@@ -171,26 +171,26 @@ def _plan_columns(columns: list[ShownColumn], *, line: float, share: float = 1.0
     """
     sign = SIGN * share
     heads = [break_heading(column.heading, column.longest) for column in columns]
-    full = []
+    widths = []
     for column, head in zip(columns, heads, strict=True):
         sign_width = sign * (WORDS if line == ROOM and not column.numeric else 1.0)
-        full.append(max([column.longest, *map(len, head)]) * sign_width + GAP)
-    wide = sum(full)
+        widths.append(max([column.longest, *map(len, head)]) * sign_width + GAP)
+    wide = sum(widths)
     long = [_is_long(column, most) and wide > line for column in columns]
-    room_left = line - sum(points for points, broken in zip(full, long, strict=True) if not broken)
+    room_left = line - sum(points for points, broken in zip(widths, long, strict=True) if not broken)
     broken = [place for place, is_broken in enumerate(long) if is_broken]
     for place in broken:
         heads[place] = break_heading(columns[place].heading, HEADING)
-    least = {place: max(map(len, (*_list_words(columns[place]), *heads[place]))) * sign for place in broken}
-    room = _share_room(room_left, {place: min(columns[place].longest, 80) for place in broken}, least)
+    least_widths = {place: max(map(len, (*_list_words(columns[place]), *heads[place]))) * sign for place in broken}
+    room = _share_room(room_left, {place: min(columns[place].longest, 80) for place in broken}, least_widths)
     lines = [max(len(cell.lines) for cell in row) for row in zip(*(column.cells for column in columns), strict=True)]
     letters = ["r" if column.numeric else "l" for column in columns]
     for place, points in room.items():
         letters[place] = rf">{{\raggedright\arraybackslash}}p{{{points:.0f}pt}}"
-        wide += points + GAP - full[place]
+        wide += points + GAP - widths[place]
         for row_number, cell in enumerate(columns[place].cells):
-            needed = sum(math.ceil(len(text) * sign / (0.85 * points)) for text in cell.lines)
-            lines[row_number] = max(lines[row_number], needed)
+            line_count = sum(math.ceil(len(text) * sign / (0.85 * points)) for text in cell.lines)
+            lines[row_number] = max(lines[row_number], line_count)
     return _Layout(columns=columns, letters=letters, heads=heads, broken=long, wide=wide, lines=sum(lines))
 
 
@@ -279,8 +279,8 @@ def _write_headings(layout: _Layout) -> list[str]:
 
 def _stack_lines(lines: list[str], side: str) -> str:
     """Write a heading with its lines below each other."""
-    written = [_protect_start(tex(line)) for line in lines]
-    return _stack(written, side, "b") if len(written) > 1 else written[0]
+    texts = [_protect_start(tex(line)) for line in lines]
+    return _stack(texts, side, "b") if len(texts) > 1 else texts[0]
 
 
 def _stack(lines: list[str], side: str, aligned: str) -> str:

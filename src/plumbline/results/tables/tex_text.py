@@ -52,8 +52,8 @@ def tex(text: str, *, broken: bool = False) -> str:
     """
     quotes = itertools.cycle("“”")  # over the whole text: indices and code lie between two that belong together
     parts = re.split(r"`([^`]+)`", re.sub('"', lambda _: next(quotes), text.replace("^2", "²")))
-    written = [(_signs_to_tex if place % 2 else _text_to_tex)(part, broken) for place, part in enumerate(parts)]
-    return "".join(rf"\texttt{{{part}}}" if place % 2 else part for place, part in enumerate(written))
+    tex_parts = [(_signs_to_tex if place % 2 else _text_to_tex)(part, broken) for place, part in enumerate(parts)]
+    return "".join(rf"\texttt{{{part}}}" if place % 2 else part for place, part in enumerate(tex_parts))
 
 
 def number_to_tex(text: str) -> str:
@@ -69,8 +69,8 @@ def number_to_tex(text: str) -> str:
         lead = f"{bound}{sign}"
         return (f"${lead}$" if bound or sign == "-" else lead) + digits
     power = f"10^{{{int(match['power'])}}}"
-    whole = digits.replace(",", "{,}")
-    return f"${bound}{sign}{power}$" if digits == "1" else rf"${bound}{sign}{whole}\times{power}$"
+    factor = digits.replace(",", "{,}")
+    return f"${bound}{sign}{power}$" if digits == "1" else rf"${bound}{sign}{factor}\times{power}$"
 
 
 def _text_to_tex(text: str, broken: bool) -> str:

@@ -40,8 +40,8 @@ def write(table: Table, frames: RunFrames, out: str | Path, fingerprint: str = "
     for ending, write_as in AS_TEXT.items():
         atomic_write_text(out.with_suffix(ending), write_as(table))
     record = collect_provenance(table, frames, text) | {fingerprint_file.KEY: fingerprint}
-    others = {path.name: sha256_file(path) for path in map(out.with_suffix, AS_TEXT)}
-    record[fingerprint_file.FILES] = {out.name: record["csv_sha256"]} | others
+    other_digests = {path.name: sha256_file(path) for path in map(out.with_suffix, AS_TEXT)}
+    record[fingerprint_file.FILES] = {out.name: record["csv_sha256"]} | other_digests
     fingerprint_file.write_facts(out.with_suffix(PROVENANCE), record)
     atomic_write_text(out, text)
     return [out, *(out.with_suffix(ending) for ending in (*AS_TEXT, PROVENANCE))]

@@ -116,16 +116,16 @@ class Branches:
     def _define(self, stack: Stack, name: str) -> bool:
         """Make a switch, by \\newif\\iflong or \\let\\iflong\\iftrue."""
         tokens, place = stack[-1]
-        new = tokens[place + 1] if place + 1 < len(tokens) else None
-        if new is None or new.kind != "command" or not new.text.startswith("if"):
+        switch = tokens[place + 1] if place + 1 < len(tokens) else None
+        if switch is None or switch.kind != "command" or not switch.text.startswith("if"):
             return False
         end = place + 2
         if name == "let":
             end += end < len(tokens) and tokens[end].text == "="
-            self.switches[new.text] = self.switches.get(tokens[end].text) if end < len(tokens) else None
+            self.switches[switch.text] = self.switches.get(tokens[end].text) if end < len(tokens) else None
             end += 1
         else:
-            self.switches[new.text] = False
+            self.switches[switch.text] = False
         stack[-1][1] = end
         return True
 
@@ -142,8 +142,8 @@ class Branches:
             place += 1
             second = character(tokens[place + 1]) if place + 1 < len(tokens) else None
             if not second:
-                other = place + 1 < len(tokens) and tokens[place + 1].text in _NO_SIGNS
-                return (False if other else None), place + 1
+                is_no_sign = place + 1 < len(tokens) and tokens[place + 1].text in _NO_SIGNS
+                return (False if is_no_sign else None), place + 1
             first += second
         if first[0] == first[1]:  # what follows the two signs in the same piece of text is printed
             tokens[place + 1] = tokens[place + 1]._replace(kind="text", text=first[2:])
@@ -183,8 +183,8 @@ class Branches:
                     self._set(switch, value, out)
 
     def _set(self, switch: str, value: str | None, out: Sequence[Token]) -> None:
-        sure = value in ("true", "false") and not self._undecided and not self._within_braces(out)
-        self.switches[switch] = value == "true" if sure else None
+        is_known = value in ("true", "false") and not self._undecided and not self._within_braces(out)
+        self.switches[switch] = value == "true" if is_known else None
 
     def _within_braces(self, out: Sequence[Token]) -> bool:
         for kind, text, _ in out[self._counted :]:

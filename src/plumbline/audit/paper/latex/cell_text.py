@@ -132,9 +132,9 @@ def _find_sign(name: str) -> str | None:
     """The sign or letter that a command stands for: ± of \\pm, α of \\alpha; None if it is none."""
     if name in SIGNS:
         return SIGNS[name]
-    written = getattr(_load_signs().get_macro_spec(name), "simplify_repl", None)
-    sign = isinstance(written, str) and (len(written.strip()) == 1 or written.isalpha())
-    return written if sign and name not in PLAIN else None
+    replacement = getattr(_load_signs().get_macro_spec(name), "simplify_repl", None)
+    is_sign = isinstance(replacement, str) and (len(replacement.strip()) == 1 or replacement.isalpha())
+    return replacement if is_sign and name not in PLAIN else None
 
 
 @cache
@@ -148,13 +148,13 @@ def cell_text(tokens: Sequence[Token]) -> CellText:
     It is bold or underlined if all of its letters and digits are, except what follows a ± or stands in brackets.
     """
     pieces, text, unknown = _write(tokens)
-    marked = [
+    main_pieces = [
         piece for piece in (_keep_main(pieces) if _BESIDE.search(text) else pieces) if re.search(r"\w", piece.text)
     ]
     return CellText(
         text=text,
-        bold=bool(marked) and all(piece.bold for piece in marked),
-        underlined=bool(marked) and all(piece.underlined for piece in marked),
+        bold=bool(main_pieces) and all(piece.bold for piece in main_pieces),
+        underlined=bool(main_pieces) and all(piece.underlined for piece in main_pieces),
         unknown=unknown,
     )
 
@@ -172,9 +172,9 @@ def _write(tokens: Sequence[Token]) -> tuple[list[_Piece], str, list[str]]:
     text = re.sub(r"\s+", " ", re.sub(r"\[\s*\]|\(\s*\)", "", "".join(piece.text for piece in pieces))).strip()
     if unknown:
         # A macro that only sets words is no loss; before a number it may print a sign, and after one begin another.
-        words = re.sub("|".join(map(re.escape, sorted(unknown, key=len, reverse=True))), "", text).strip()
-        if words and read_cell(words).number is None and re.search(r"[^\W\d_]|^\D+$", words):
-            text, unknown = words, []
+        known_text = re.sub("|".join(map(re.escape, sorted(unknown, key=len, reverse=True))), "", text).strip()
+        if known_text and read_cell(known_text).number is None and re.search(r"[^\W\d_]|^\D+$", known_text):
+            text, unknown = known_text, []
     text = text.replace("---", "—").replace("--", "–").replace("``", '"').replace("''", '"')
     text = re.sub(r"_?\s?±\s?", " ± ", text).strip() if re.search(r"\d_?\s?±", text) else text
     return pieces, text, unknown
@@ -184,9 +184,9 @@ def _keep_main(pieces: list[_Piece]) -> list[_Piece]:
     """The pieces of a cell before a ±, a bracket or the arrow of a change."""
     main: list[_Piece] = []
     for piece in pieces:
-        before = _BESIDE.split(piece.text, maxsplit=1)[0]
-        main.append(piece._replace(text=before))
-        if before != piece.text and any(re.search(r"\w", each.text) for each in main):
+        head = _BESIDE.split(piece.text, maxsplit=1)[0]
+        main.append(piece._replace(text=head))
+        if head != piece.text and any(re.search(r"\w", each.text) for each in main):
             break
     return main
 
@@ -217,12 +217,12 @@ def _render(tokens: list[Token], state: _State, out: list[_Piece], unknown: list
         elif (kind == "sign" and text in "^_") or (kind == "command" and text in RAISED):
             inner, place = group(tokens, place)
             put("_" if text in ("_", "textsubscript") else "^")
-            before = len(out)
+            start = len(out)
             inside(inner)
-            written = "".join(piece.text for piece in out[before:]).strip()
+            script = "".join(piece.text for piece in out[start:]).strip()
             lowered = text in ("_", "textsubscript")
-            if _ALONE.match(written) or (lowered and re.match(r"\(\d", written)) or (not lowered and not written):
-                out[before - 1] = _Piece("", state.bold, state.underlined)
+            if _ALONE.match(script) or (lowered and re.match(r"\(\d", script)) or (not lowered and not script):
+                out[start - 1] = _Piece("", state.bold, state.underlined)
         elif kind == "sign":
             if text not in "$}":
                 put(text)
@@ -306,8 +306,8 @@ def _write_command(tokens, place, text, state, put, inside, unknown) -> int:  # 
 def skip_options(tokens: list[Token], place: int) -> int:
     """The place after up to two [...] that stand next to each other."""
     for _ in range(2):
-        content, after = option(tokens, place)
+        content, end = option(tokens, place)
         if content is None or (place < len(tokens) and tokens[place].kind == "space"):
             return place
-        place = after
+        place = end
     return place

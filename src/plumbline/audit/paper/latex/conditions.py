@@ -50,12 +50,12 @@ def settle_conditions(tokens: Sequence[Token], depth: int = 0) -> list[Token]:
 
 def find_undecided(tokens: Sequence[Token]) -> list[tuple[int, int]]:
     """Places of the first and last token of each condition that is left, without those inside of others, in order."""
-    ranges, begun, work = [], list[int](), 0
+    ranges, open_places, work = [], list[int](), 0
     for place in [place for place, token in enumerate(tokens) if token.kind == "command"]:
-        if tokens[place].text == "fi" and begun:
-            ranges.append((begun.pop(), place))
+        if tokens[place].text == "fi" and open_places:
+            ranges.append((open_places.pop(), place))
         elif begins_condition(tokens, place):
-            begun.append(place)
+            open_places.append(place)
         elif _begins(tokens[place]) and work <= len(tokens):  # \iftoggle{name}{one branch}{the other}
             end = place + 1
             for _ in range(3):

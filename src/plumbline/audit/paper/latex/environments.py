@@ -90,6 +90,6 @@ def _keep_caption(tokens: list[Token], place: int, owner: Environment | None) ->
     attribute = "label" if tokens[place].text == "label" else "caption"
     if owner is None or not owner.number or getattr(owner, attribute) is not None:
         return
-    _, after = option(tokens, place + 1)
-    content, _ = group(tokens[after : after + CAPTION], 0)
+    _, end = option(tokens, place + 1)
+    content, _ = group(tokens[end : end + CAPTION], 0)
     setattr(owner, attribute, plain_text(content) if attribute == "caption" else "".join(part.text for part in content))

@@ -57,8 +57,8 @@ def read_passages(
         while sections[following][0] < end:
             section, following = sections[following][1], following + 1
         part = tokens[begin : min(end, begin + LENGTH)]
-        words = "".join(token.text for token in part if token.kind in ("text", "space"))
-        if not any(map(str.isdigit, words)) and not ONE_SIDED.search(words) and not CORRECTED.search(words):
+        raw_text = "".join(token.text for token in part if token.kind in ("text", "space"))
+        if not any(map(str.isdigit, raw_text)) and not ONE_SIDED.search(raw_text) and not CORRECTED.search(raw_text):
             continue
         where = source.lines[_find_line(part)].where
         if len(passages) == PARAGRAPHS:
@@ -80,7 +80,7 @@ def _find_line(tokens: Sequence[Token]) -> int:
 
 def _write_references(tokens: Sequence[Token], numbers: Mapping[str, int]) -> list[Token]:
     """References to tables as "Table 3", or "3" where the text has the word itself."""
-    written: list[Token] = []
+    new_tokens: list[Token] = []
     place = 0
     while place < len(tokens):
         token, place = tokens[place], place + 1
@@ -89,8 +89,8 @@ def _write_references(tokens: Sequence[Token], numbers: Mapping[str, int]) -> li
             names = [numbers.get(name.strip(), "?") for name in "".join(part.text for part in label).split(",")]
             word = "" if token.text == "ref" else "Table "
             token = Token("text", ", ".join(f"{word}{name}" for name in names), token.line)
-        written.append(token)
-    return written
+        new_tokens.append(token)
+    return new_tokens
 
 
 def _split(tokens: Sequence[Token]) -> Iterator[tuple[int, int]]:

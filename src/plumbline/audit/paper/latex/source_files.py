@@ -115,10 +115,10 @@ def _read(path: Path, root: Path, source: Source, above: tuple[Path, ...]) -> No
         if not above and "\\end{document}" in text:
             source.lines.append(SourceLine(relative, number, text.partition("\\end{document}")[0]))
             return
-        begun = next((name for name in _SKIPPED if f"\\begin{{{name}}}" in text), "")
-        if begun and f"\\end{{{begun}}}" not in text:
-            skipped = begun
-            text = text.partition(f"\\begin{{{begun}}}")[0] + "\n"
+        environment = next((name for name in _SKIPPED if f"\\begin{{{name}}}" in text), "")
+        if environment and f"\\end{{{environment}}}" not in text:
+            skipped = environment
+            text = text.partition(f"\\begin{{{environment}}}")[0] + "\n"
         _keep_line(text, SourceLine(relative, number, text), path, root, source, above)
 
 
@@ -153,7 +153,7 @@ def _keep_line(text: str, line: SourceLine, path: Path, root: Path, source: Sour
         target, why = _find_input(name, root, (*above, path))
         if target is None:
             source.not_read.append(f"{line.where}: \\input of {name!r}: {why}")
-            if not any("\\begin{document}" in there.text for there in source.lines):  # text seldom sets a switch
+            if not any("\\begin{document}" in each.text for each in source.lines):  # text seldom sets a switch
                 source.lines.append(SourceLine(line.file, line.number, UNDECIDED % ""))
         else:
             _read(target, root, source, (*above, path))

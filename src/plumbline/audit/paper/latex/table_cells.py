@@ -86,11 +86,11 @@ def find_columns(text: str, types: Mapping[str, str]) -> Columns:
 
 def _sign_columns(text: str) -> str:
     """A format with a letter for each column, and before it signs for what it says of that column."""
-    printed = _PRINTS.search(text) is not None
+    is_printed = _PRINTS.search(text) is not None
 
     def sign(match: re.Match[str]) -> str:
         if match[1] == ">":
-            return "∅" * (not printed and _HIDES.search(match[2]) is not None)
+            return "∅" * (not is_printed and _HIDES.search(match[2]) is not None)
         between = re.sub(r"[\s${}]", "", match[2])
         return "±" if "\\pm" in between or "±" in between else "•" * (between in (".", "\\cdot"))
 
@@ -131,13 +131,13 @@ def read_cell(tokens: list[Token], where: str, uncertain: bool) -> ReadCell:
             tokens = tokens[place:]
         elif kind in ("multicolumn", "multirow"):
             _, place = option(tokens, place + 1)
-            written, place = read_name(tokens, place)
+            count_text, place = read_name(tokens, place)
             _, place = option(tokens, place)
             _, place = group(tokens, place)
             if kind == "multirow":
                 _, place = option(tokens, place)
             inner, place = group(tokens, place)
-            count = int(written) if re.fullmatch(r"-?[1-9]\d{0,2}", written) else 1
+            count = int(count_text) if re.fullmatch(r"-?[1-9]\d{0,2}", count_text) else 1
             if kind == "multicolumn":
                 columns = max(1, min(count, COLUMNS))
             else:

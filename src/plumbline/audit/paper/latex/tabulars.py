@@ -135,8 +135,8 @@ def find_tables(tokens: list[Token], source: Source, sections: Sections) -> tupl
     for place, each in enumerate(environments):
         if each.name in FLOATS and each.number not in floats:
             floats.add(each.number)
-            others = _find_others(environments, place)
-            refuse(each, f"it has no tabular, but {', '.join(others[:5]) or 'what no file of the paper has'}")
+            contents = _name_contents(environments, place)
+            refuse(each, f"it has no tabular, but {', '.join(contents[:5]) or 'what no file of the paper has'}")
     return tables, unread
 
 
@@ -155,7 +155,7 @@ def _say_condition(verb: str, token: Token, source: Source) -> str:
     return f"it {verb} a condition (\\{token.text}, {source.lines[token.line].where}), which is not evaluated"
 
 
-def _find_others(environments: Sequence[Environment], place: int) -> list[str]:
+def _name_contents(environments: Sequence[Environment], place: int) -> list[str]:
     """What the floating table at that place has in the place of a tabular."""
     following = (environments[n] for n in range(place, len(environments)))
     inside = list(takewhile(lambda each: each.number == environments[place].number, following))
@@ -167,11 +167,11 @@ def _holds_tables(tokens: list[Token], environments: Sequence[Environment], plac
     """Whether the tabular at that place lays out other ones: one of those inside of it has cells of its own."""
     end = environments[place].end or 0
     following = (environments[n] for n in range(place + 1, len(environments)))
-    read = 0
+    read_end = 0
     for each in takewhile(lambda each: each.begin < end, following):
-        if each.name in ENVIRONMENTS and each.begin >= read:  # those inside of it are read with it
-            read = each.end or end
-            if any(token[:2] == ("sign", "&") for token in tokens[each.inner : read]):
+        if each.name in ENVIRONMENTS and each.begin >= read_end:  # those inside of it are read with it
+            read_end = each.end or end
+            if any(token[:2] == ("sign", "&") for token in tokens[each.inner : read_end]):
                 return True
     return False
 
@@ -199,7 +199,7 @@ def _read_table(tokens: list[Token], name: str, where: str, source: Source, type
         first = next((token.line for token in cell if token.kind != "space"), line)
         row.append(
             read_cell(
-                list(cell), source.lines[first].where, sum(other.columns for other in row) in table.columns.uncertain
+                list(cell), source.lines[first].where, sum(each.columns for each in row) in table.columns.uncertain
             )
         )
         cell.clear()
@@ -313,8 +313,8 @@ def _skip_rule(tokens: list[Token], place: int, name: str) -> int:
         while begin < end and ")" not in tokens[begin].text:
             begin += 1
         if begin < end:
-            rest = tokens[begin].text.partition(")")[2]
-            tokens[begin] = tokens[begin]._replace(text=rest)
+            text_after = tokens[begin].text.partition(")")[2]
+            tokens[begin] = tokens[begin]._replace(text=text_after)
             place = begin
     for _ in range(RULES.get(name, 0)):
         if place < len(tokens) and tokens[place].text == "" and tokens[place].kind == "text":

@@ -123,8 +123,8 @@ def read_name(tokens: list[Token], place: int) -> tuple[str, int]:
     """The name in braces that begins at `place`, such as that of an environment; and where it ends."""
     # Only so far: a brace that does not close would be looked for in all of the paper, again and again.
     begin = after_space(tokens, place)
-    inner, after = group(tokens[begin : begin + NAME], 0)
-    return "".join(token.text for token in inner), begin + after
+    inner, end = group(tokens[begin : begin + NAME], 0)
+    return "".join(token.text for token in inner), begin + end
 
 
 def _expand_macros(tokens: list[Token], source: Source) -> list[Token]:
@@ -214,8 +214,8 @@ def _define(tokens: list[Token], place: int, macros: dict[str, _Macro]) -> int:
         )
     else:
         count, place = option(tokens, place)
-        written = "".join(token.text for token in count or ())
-        takes, simple = int(written) if written.isdigit() and len(written) == 1 else 0, True
+        count_text = "".join(token.text for token in count or ())
+        takes, simple = int(count_text) if count_text.isdigit() and len(count_text) == 1 else 0, True
         optional, place = option(tokens, place)
         default = tuple(optional) if optional is not None else None
     body, place = group(tokens, place)
@@ -228,13 +228,13 @@ def _define_environment(tokens: list[Token], place: int, environments: dict[str,
     """Keep an environment in which a table begins, and return where its definition ends."""
     name, place = read_name(tokens, place + 1)
     count, place = option(tokens, place)
-    written = "".join(token.text for token in count or ())
+    count_text = "".join(token.text for token in count or ())
     default, place = option(tokens, place)
     begin, place = group(tokens, place)
     end, place = group(tokens, place)
     tables = [read_name(begin, n + 1)[0] for n, token in enumerate(begin[:BODY]) if token[:2] == ("command", "begin")]
-    if len(begin) + len(end) <= BODY and len(written) <= 1 and any(table.startswith(_TABLES) for table in tables):
-        takes = int(written) if written.isdigit() else 0
+    if len(begin) + len(end) <= BODY and len(count_text) <= 1 and any(table.startswith(_TABLES) for table in tables):
+        takes = int(count_text) if count_text.isdigit() else 0
         first = None if default is None else tuple(default)
         environments[name] = _Macro(takes, first, tuple(begin)), _Macro(0, None, tuple(end))
     return place

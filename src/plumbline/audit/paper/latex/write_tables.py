@@ -77,10 +77,10 @@ def write_tables(path: Path, folder: Path) -> None:
     if not texts:
         why = f" (not read: {'; '.join(paper_source.not_read[:3])})" if paper_source.not_read else ""
         raise UsageError(f"--from {path}: there is no table that could be read in it{why}; type the tables as CSV")
-    stale = _find_stale(path, folder, texts)
+    stale_paths = _find_stale(path, folder, texts)
     make_folder(folder)
-    for there in stale:
-        there.unlink()
+    for stale_path in stale_paths:
+        stale_path.unlink()
     for name, text in texts.items():
         atomic_write_text(folder / f"{name}.csv", text)
     atomic_write_json(folder / SOURCES, msgspec.to_builtins(paper_source, str_keys=True))
@@ -93,23 +93,23 @@ def _find_stale(path: Path, folder: Path, texts: dict[str, str]) -> list[Path]:
         UsageError: one that would be lost was edited, or is not of this paper.
     """
     try:
-        former = read_paper_source(folder)
+        former_source = read_paper_source(folder)
     except UsageError:  # it is written anew
-        former = PaperSource()
-    stale = []
-    for there in sorted(folder.glob("*.csv")):
-        name, text = there.stem, there.read_text(encoding="utf-8", errors="replace") if there.is_file() else ""
-        former_table = former.tables.get(name)
-        if not there.is_file() or text == texts.get(name) or (former_table is None and name not in texts):
+        former_source = PaperSource()
+    stale_paths = []
+    for file in sorted(folder.glob("*.csv")):
+        name, text = file.stem, file.read_text(encoding="utf-8", errors="replace") if file.is_file() else ""
+        former_table = former_source.tables.get(name)
+        if not file.is_file() or text == texts.get(name) or (former_table is None and name not in texts):
             continue
-        if former.paper != path.name or former_table is None or former_table.sha256 != sha256_text(text):
+        if former_source.paper != path.name or former_table is None or former_table.sha256 != sha256_text(text):
             differs = f"is there already and reads otherwise than {path}" if name in texts else f"is no table of {path}"
             raise UsageError(
-                f"{there}: {differs}, and another hand or paper wrote it; leave --from out to audit it as it is, move "
+                f"{file}: {differs}, and another hand or paper wrote it; leave --from out to audit it as it is, move "
                 "it away, or name an empty folder"
             )
-        stale.append(there)
-    return stale
+        stale_paths.append(file)
+    return stale_paths
 
 
 def _keep_lines(paper_source: PaperSource, source: Source) -> None:
@@ -172,20 +172,20 @@ def _write_csv(table: ReadTable, entry: TableSource) -> tuple[str, list[str]]:
     text.write(write_rows([names]))
     group, numbers, parted = table.groups[head], 0, False
     for row, cells, number in zip(table.rows[head:], grid[head:], table.groups[head:], strict=True):
-        written = [cell for cell in cells if cell is not None and cell.content.text]
-        if not written:
+        filled_cells = [cell for cell in cells if cell is not None and cell.content.text]
+        if not filled_cells:
             text.write("\n")
             parted = parted or bool(entry.cells)
             continue
-        title = len(written) == 1 and (row[0].columns > 1 or len(row) == 1) and width > 2
+        title = len(filled_cells) == 1 and (row[0].columns > 1 or len(row) == 1) and width > 2
         if entry.cells:
             text.write("\n" * ((number != group) + title))
             parted = parted or number != group or title
         group = number
         if title:
             place = numbers + parted
-            before = f"{entry.titles[place]} / " if place in entry.titles else ""
-            entry.titles[place] = visible(before + written[0].content.text)[:200]
+            prefix = f"{entry.titles[place]} / " if place in entry.titles else ""
+            entry.titles[place] = visible(prefix + filled_cells[0].content.text)[:200]
             continue
         numbers, parted = numbers + parted, False
         for cell in cells:
@@ -217,8 +217,8 @@ def _is_head(row: list[ReadCell | None]) -> bool:
 def _is_body(grid: list[list[ReadCell | None]], place: int) -> bool:
     """Whether a row above the first rule is none of the head: it names a row, has numbers, and a row above it names
     every column."""
-    first, *others = grid[place]
-    numbers = [_prints_number(cell.content.text) for cell in others if cell and cell.content.text]
+    first, *other_cells = grid[place]
+    numbers = [_prints_number(cell.content.text) for cell in other_cells if cell and cell.content.text]
     return (
         first is not None
         and bool(first.content.text)
@@ -248,13 +248,15 @@ def _repeat(grid: list[list[ReadCell | None]]) -> None:
         for column, cell in enumerate(row):
             if cell is None or cell.rows in (0, 1) or cell.filled:
                 continue
-            others = (
+            other_rows = (
                 grid[place + 1 : place + cell.rows] if cell.rows > 0 else grid[max(0, place + cell.rows + 1) : place]
             )
-            for other in others:
-                there = other[column]
-                if there is None or not there.content.text:
-                    other[column] = ReadCell(content=cell.content, columns=cell.columns, where=cell.where, filled=True)
+            for other_row in other_rows:
+                other_cell = other_row[column]
+                if other_cell is None or not other_cell.content.text:
+                    other_row[column] = ReadCell(
+                        content=cell.content, columns=cell.columns, where=cell.where, filled=True
+                    )
 
 
 def _join_columns(grid: list[list[ReadCell | None]], columns: Columns) -> None:
@@ -283,18 +285,18 @@ def _join_cells(value: ReadCell | None, cell: ReadCell, decimals: bool) -> ReadC
     """A cell with the digits right of its decimal point, or with its spread."""
     if value is None or not value.content.text:
         return cell
-    content, other = value.content, cell.content
+    content, addition = value.content, cell.content
     if decimals:
-        text = f"{content.text}.{other.text}"
+        text = f"{content.text}.{addition.text}"
     elif _prints_number(content.text):
-        text = f"{content.text} ± {re.sub('^± *', '', other.text)}"
+        text = f"{content.text} ± {re.sub('^± *', '', addition.text)}"
     else:
         return value
     joined = CellText(
         text=text,
-        bold=content.bold and (other.bold or not decimals),
-        underlined=content.underlined and (other.underlined or not decimals),
-        unknown=[*content.unknown, *other.unknown],
+        bold=content.bold and (addition.bold or not decimals),
+        underlined=content.underlined and (addition.underlined or not decimals),
+        unknown=[*content.unknown, *addition.unknown],
     )
     return replace(value, content=joined)
 
