@@ -7,21 +7,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from plumbline.verdict.formatting import join_with_and, name_some, quote
-from plumbline.verdict.sources.failure_columns import split_name
+from plumbline.verdict.sources.column_names import EVALUATED, SETTINGS, SPLITS, has_word
 from plumbline.verdict.sources.row_files import FileRow
 
-_EVALUATED = """
-    split splits subset dataset datasets data corpus domain task tasks benchmark unit eval evals evaluation
-    evaluated val valid validation test heldout valset testset evalset
-"""
-#: Words of names of what is evaluated on, and in what unit.
-EVALUATED = frozenset(_EVALUATED.split())
-_OF_TRAINING = "aug augment augmentation augmentations steps every interval freq frequency batch weight weights"
-#: Words of names of how it was trained, or how often and in what portions evaluated, although others are there.
-SETTINGS = frozenset(_OF_TRAINING.split())
-_OF_DATA = "train training val valid validation dev devel test testing heldout held_out"
-#: Words for what is evaluated on, which say so under any name (`set`).
-SPLITS = frozenset(_OF_DATA.split())
 #: What begins as a number that is measured: ``3.1``, ``54.2 ± 0.4``, ``1e-3``.
 _DECIMAL = re.compile(r"\W*(?:\d*\.\d|\d+e-)")
 #: Values of one method that a sentence names.
@@ -36,8 +24,9 @@ def list_other_evaluations(counted: Mapping[tuple[str, str], FileRow], names: It
     """
     sentences = []
     for name in sorted(names):
-        parts, cells = split_name(name), {row.cells[name].lower() for row in counted.values()} - {""}
-        if (EVALUATED.isdisjoint(parts) or not SETTINGS.isdisjoint(parts)) and not (cells and cells <= SPLITS):
+        cells = {row.cells[name].lower() for row in counted.values()} - {""}
+        is_by_name = has_word(name, EVALUATED) and not has_word(name, SETTINGS)
+        if not is_by_name and not (cells and cells <= SPLITS):
             continue
         counts: dict[str, Counter[str]] = {}
         for (method, _), row in counted.items():

@@ -10,7 +10,7 @@ from plumbline.core.errors import PlumblineError, nearest
 from plumbline.verdict.evidence import CRASH, FINISHED, RUNNING, RunEvidence
 from plumbline.verdict.formatting import quote
 from plumbline.verdict.seed_values import normalize_seed
-from plumbline.verdict.sources.failure_columns import names_loss
+from plumbline.verdict.sources.column_names import LOSS_METRICS, has_word
 from plumbline.verdict.sources.row_files import ColumnNames, FileRow, FileRows, name_lines
 from plumbline.verdict.sources.run_statuses import RunStatuses
 
@@ -102,14 +102,15 @@ def list_non_finite_losses(
     """
     cells: dict[str, dict[object, tuple[int, str]]] = {}
     if column == metric:
-        for name in filter(names_loss, rows.columns):
-            if name not in (column, columns.seed, columns.method):
+        for name in rows.columns:
+            if has_word(name, LOSS_METRICS) and name not in (column, columns.seed, columns.method):
                 cells[name] = {row.line: (row.line, row.cells[name]) for row in counted.values()}
     else:
         for row in rows.rows:
             key = _name_run(row, columns) if columns.seed in rows.columns else row.line
-            if row.cells[METRIC] != metric and names_loss(row.cells[METRIC]) and (key in counted or key == row.line):
-                cells.setdefault(row.cells[METRIC], {})[key] = row.line, row.cells[column]  # the last, of several steps
+            name = row.cells[METRIC]
+            if name != metric and has_word(name, LOSS_METRICS) and (key in counted or key == row.line):
+                cells.setdefault(name, {})[key] = row.line, row.cells[column]  # the last, of several steps
     sentences = []
     for name, of_runs in cells.items():
         lines = [line for line, cell in of_runs.values() if _is_non_finite(cell)]

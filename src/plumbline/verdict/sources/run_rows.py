@@ -13,6 +13,7 @@ from plumbline.verdict.evidence import CRASH, FINISHED, KEEP, RUNNING, Evidence,
 from plumbline.verdict.formatting import name_some, quote
 from plumbline.verdict.outcome import CannotBeJudgedError
 from plumbline.verdict.seed_values import describe_seed, name_by_rank, normalize_seed
+from plumbline.verdict.sources.column_names import names_steps
 from plumbline.verdict.sources.evaluation_columns import list_other_evaluations
 from plumbline.verdict.sources.measure_columns import (
     choose_columns,
@@ -30,7 +31,7 @@ from plumbline.verdict.sources.metric_rows import (
 from plumbline.verdict.sources.printed_spreads import PrintedSpread, drop_units, list_unread_columns, read_summaries
 from plumbline.verdict.sources.row_files import ColumnNames, FileRow, FileRows, name_lines
 from plumbline.verdict.sources.run_statuses import RunStatuses, write_mapping_flag
-from plumbline.verdict.sources.step_columns import check_no_steps, names_steps
+from plumbline.verdict.sources.step_columns import check_no_steps
 
 #: Which of several steps of a run has its value, besides a step's number.
 LAST, BEST = "last", "best"

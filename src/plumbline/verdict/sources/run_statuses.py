@@ -17,6 +17,15 @@ from plumbline.core.formats import format_count
 from plumbline.verdict.evidence import CRASH, DISCARD, FINISHED, KEEP, RUNNING
 from plumbline.verdict.formatting import join_with_and, quote
 from plumbline.verdict.sources import failure_columns
+from plumbline.verdict.sources.column_names import (
+    ERRORS,
+    OF_A_RUN,
+    STATUSES,
+    find_ending,
+    names_an_end,
+    quote_columns,
+    split_name,
+)
 from plumbline.verdict.sources.row_files import ColumnNames, FileRow, FileRows, name_lines
 
 #: Meaning -> words of loops, trackers (W&B, MLflow, Optuna) and schedulers (SLURM), in lower case, with `_` for spaces.
@@ -33,9 +42,6 @@ WORDS = {
 MEANING = {word: meaning for meaning, words in WORDS.items() for word in words.split()}
 #: What a message names of them.
 _MEANINGS = "meanings: crashed, running, finished; of a search's log also keep, discard"
-#: The last word of the name of a column of statuses, in lower case; and words before it that speak of a run.
-NAMES = ("status", "state", "jobstate", "runstate", "trialstate")
-_OF_A_RUN = frozenset(("exit", "job", "process", "return", "run", "sys", "task", "trial"))
 #: Words that other columns have too: they make no column one of statuses.
 _COMMON = frozenset(("active", "created", "inf", "nan", "ok", "passed", "published"))
 #: Words of lost runs and of others that name a configuration too: a network is pruned, a link suspended.
@@ -162,7 +168,7 @@ class RunStatuses:
         """State which columns were read as statuses, where that is not plain from their name."""
         unusual = [each for each in self.columns if each != ColumnNames().status]
         sentence = "column says how its run ended" if len(unusual) == 1 else "columns say how its run ended"
-        return [f"{join_with_and([quote(each) for each in unusual])}: this {sentence}."] * bool(unusual)
+        return [f"{quote_columns(unusual)}: this {sentence}."] * bool(unusual)
 
     def list_unread(self) -> list[str]:
         """State which cells could say how a run ended, and were not read so."""
@@ -176,7 +182,7 @@ class RunStatuses:
         texts = self._first_rows(column)
         cells = {row.cells.get(column, "") for row in self._rows.rows}
         is_of_an_end = (
-            failure_columns.names_an_end(column)
+            names_an_end(column)
             or failure_columns.may_hold_exit_codes(column, texts)
             or failure_columns.counts_nans(column, texts, varies=self._varies(column))
         )
@@ -254,7 +260,7 @@ class RunStatuses:
         """
         cells = self._first_rows(column)
         texts = [word for word in cells if not failure_columns.states_nothing(word)]
-        if not failure_columns.names_errors(column) or not texts or any(map(_is_number, texts)):
+        if not find_ending(column, ERRORS) or not texts or any(map(_is_number, texts)):
             return False
         sure = all(map(failure_columns.states_failure, texts))
         if not sure and not self._varies(column):
@@ -265,10 +271,10 @@ class RunStatuses:
 
     def _is_named(self, column: str) -> bool:
         """Whether a column is one of statuses by its name; the numbers of a `random_state` are none."""
-        parts = failure_columns.split_name(column)
-        if not (parts and (parts[-1] in NAMES or parts[-1].endswith("status"))):
+        parts = split_name(column)
+        if not (parts and (parts[-1] in STATUSES or parts[-1].endswith("status"))):
             return False
-        if len(parts) == 1 or parts[-2] in _OF_A_RUN:
+        if len(parts) == 1 or parts[-2] in OF_A_RUN:
             return True
         texts = self._first_rows(column)
         if parts[-1] == "state" and not any(self._translate(word) for word in texts):
