@@ -114,6 +114,7 @@ COLUMN_CASES = (
     ("diverged_at", "_*5 850", "Column `diverged_at` is not read as statuses, although `850` (1 row: line 7)"),
     ("n_failed_steps", "0*3 3*3", "Column `n_failed_steps` is not read as statuses"),
     ("n_nan_steps", "0*5 312", "Column `n_nan_steps` is not read as statuses, although `0` and `312`"),
+    ("n_nan_steps", "-*5 312", "Column `n_nan_steps` is not read as statuses, although `-` and `312`"),
     ("nans", "0*5 1", "Column `nans` is not read as statuses"),
     ("nan_guard", "0*3 1*3", []),
     ("nan_policy", "raise*3 skip*3", []),

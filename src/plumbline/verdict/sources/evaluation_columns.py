@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 
 from plumbline.verdict.formatting import join_with_and, name_some, quote
 from plumbline.verdict.sources.column_names import EVALUATED, SETTINGS, SPLITS, has_word
-from plumbline.verdict.sources.row_files import FileRow
+from plumbline.verdict.sources.row_files import FileRow, parse_float
 
 #: What begins as a number that is measured: ``3.1``, ``54.2 ± 0.4``, ``1e-3``.
 _DECIMAL = re.compile(r"\W*(?:\d*\.\d|\d+e-)")
@@ -56,12 +56,5 @@ def _is_of_each_run(counts: Mapping[str, Counter[str]]) -> bool:
         return True
     if any(map(_DECIMAL.match, words)):
         return True
-    return any(map(_is_number, words)) and any(len(of_method) > 1 for of_method in counts.values())
-
-
-def _is_number(word: str) -> bool:
-    try:
-        float(word.replace(",", ""))
-    except ValueError:
-        return False
-    return True
+    has_number = any(parse_float(word.replace(",", "")) is not None for word in words)
+    return has_number and any(len(of_method) > 1 for of_method in counts.values())

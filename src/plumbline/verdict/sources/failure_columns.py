@@ -18,6 +18,7 @@ from plumbline.verdict.sources.column_names import (
     has_word,
     split_name,
 )
+from plumbline.verdict.sources.row_files import parse_float
 
 _YES, _NO = frozenset(("true", "yes", "y", "t", "1", "1.0")), frozenset(("false", "no", "n", "f", "0", "0.0"))
 #: A number, or number and signal as SLURM writes them, or the name of a signal, with the word for what it is.
@@ -64,12 +65,8 @@ def is_yes(word: str) -> bool:
 
 def counts_nans(column: str, cells: Collection[str], *, varies: bool) -> bool:
     """Whether a column counts NaNs of a run; a setting that skips them is 0 or 1, and one within a method."""
-    if not has_word(column, ("nan", "nans")):
-        return False
-    try:
-        return any(float(word) > (0 if varies else 1) for word in cells)
-    except ValueError:
-        return False
+    most = 0 if varies else 1
+    return has_word(column, ("nan", "nans")) and any((parse_float(word) or 0) > most for word in cells)
 
 
 def may_hold_exit_codes(column: str, cells: Collection[str]) -> bool:

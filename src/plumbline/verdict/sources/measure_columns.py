@@ -26,6 +26,7 @@ from plumbline.verdict.sources.column_names import (
     UNITS,
     quote_columns,
 )
+from plumbline.verdict.sources.row_files import parse_float
 
 #: A day and a time of that day; seconds since the epoch, from 2001 to 2096, or thousandths of them.
 _DAY_AND_TIME = re.compile(r"\d{4}-\d\d-\d\d[T_ ]\d\d[:-]\d\d.*")
@@ -225,10 +226,5 @@ def _read_moment(cell: Any) -> datetime | None:
 
 
 def _read_amount(cell: Any) -> float | None:
-    if isinstance(cell, bool) or not isinstance(cell, str | int | float):
-        return None
-    try:
-        amount = float(cell.replace(",", "") if isinstance(cell, str) else cell)
-    except (ValueError, OverflowError):
-        return None
-    return amount if math.isfinite(amount) and amount > 0 else None
+    amount = parse_float(cell.replace(",", "") if isinstance(cell, str) else cell)
+    return amount if amount is not None and 0 < amount < math.inf else None

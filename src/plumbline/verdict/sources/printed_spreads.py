@@ -15,7 +15,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.verdict.evidence import Evidence, RunsSummary
 from plumbline.verdict.formatting import quote
 from plumbline.verdict.sources.bounded_reading import count_places
-from plumbline.verdict.sources.row_files import ColumnNames, FileRow, FileRows
+from plumbline.verdict.sources.row_files import ColumnNames, FileRow, FileRows, is_non_finite, parse_float
 
 #: What a spread may be: the standard deviation of the runs, or the standard error of their mean.
 STD, SEM = "std", "sem"
@@ -47,7 +47,7 @@ def drop_units(rows: FileRows, column: str, chosen: Sequence[FileRow]) -> tuple[
     Raises:
         PlumblineError: some values have it and others have not.
     """
-    filled = [row for row in chosen if row.cells[column] and not _is_missing(row.cells[column])]
+    filled = [row for row in chosen if row.cells[column] and not is_non_finite(row.cells[column])]
     bare = [row for row in filled if "%" not in row.cells[column]]
     if not filled or len(bare) == len(filled):
         return rows, tuple(chosen), ""
@@ -83,7 +83,7 @@ def read_summaries(
         PlumblineError: some means have a spread and others have not; a method is there twice; the number of runs, or
             what the spread is, is said nowhere or twice.
     """
-    filled = [row for row in chosen if row.cells[column] and not _is_missing(row.cells[column])]
+    filled = [row for row in chosen if row.cells[column] and not is_non_finite(row.cells[column])]
     spreads = [row for row in filled if _split_spread(row.cells[column]) is not None]
     if columns.seed in rows.columns:
         if spreads or spread_options.seeds is not None or spread_options.spread:
@@ -237,14 +237,6 @@ def list_unread_columns(rows: FileRows, columns: ColumnNames, column: str) -> li
     )
 
 
-def _is_missing(cell: str) -> bool:
-    """Whether a cell is how a program writes that there is no number."""
-    try:
-        return not math.isfinite(float(cell))
-    except ValueError:
-        return False
-
-
 def _split_spread(cell: str) -> tuple[str, str] | None:
     """Mean and spread of a cell, as text with their digits; None if it has no spread."""
     bare = re.sub(r"\s+", " ", _DRESS.sub(" ", cell.replace("−", "-"))).strip()
@@ -271,12 +263,9 @@ def _read_run_count(rows: FileRows, row: FileRow, column: str) -> int:
 
 
 def _make_summary(rows: FileRows, row: FileRow, column: str, mean: str, spread: str, kind: str, n: int) -> RunsSummary:
-    for text in (mean, spread):
-        try:
-            value = float(text) if "_" not in text else math.nan
-        except ValueError:
-            value = math.nan
-        if not math.isfinite(value) or (text is spread and value < 0):
+    for text, least in ((mean, -math.inf), (spread, 0.0)):
+        number = None if "_" in text else parse_float(text)
+        if number is None or not math.isfinite(number) or number < least:
             rows.fail(
                 row,
                 column,

@@ -29,7 +29,7 @@ from plumbline.verdict.sources.metric_rows import (
     read_runs_without,
 )
 from plumbline.verdict.sources.printed_spreads import PrintedSpread, drop_units, list_unread_columns, read_summaries
-from plumbline.verdict.sources.row_files import ColumnNames, FileRow, FileRows, name_lines
+from plumbline.verdict.sources.row_files import ColumnNames, FileRow, FileRows, name_lines, parse_float
 from plumbline.verdict.sources.run_statuses import RunStatuses, write_mapping_flag
 from plumbline.verdict.sources.step_columns import check_no_steps
 
@@ -157,7 +157,7 @@ def _group_by_run(
 ) -> tuple[dict[tuple[str, str], list[RunEvidence]], list[str]]:
     """The rows of each run, by method and seed."""
     notes = statuses.list_read()
-    seeded, stepped = columns.seed in rows.columns, _has_steps(rows, columns)
+    seeded, stepped = columns.seed in rows.columns, rows.has_steps(columns)
     readings: dict[str, list[tuple[str, RunEvidence]]] = {}
     for row in chosen:
         seed = normalize_seed(rows.read_text(row, columns.seed)) if seeded else ""
@@ -196,10 +196,6 @@ def _group_by_run(
             f"Went on from an earlier step ({'; '.join(resumed[:8])}{more}): from there on the later rows count."
         )
     return runs, notes
-
-
-def _has_steps(rows: FileRows, columns: ColumnNames) -> bool:
-    return columns.step != "" and columns.step in rows.columns  # pandas has a column without a name
 
 
 def _drop_repeated_steps(of_run: list[RunEvidence]) -> list[RunEvidence] | None:
@@ -272,7 +268,7 @@ def _choose_steps(
     notes: list[str],
 ) -> dict[tuple[str, str], RunEvidence]:
     """One reading of each run, by the rule that was requested."""
-    if not _has_steps(rows, columns):
+    if not rows.has_steps(columns):
         if at_step:
             raise PlumblineError(f"--at-step {at_step}: {rows.path} has no column {columns.step!r}; see --step-column")
         return {key: readings[0] for key, readings in runs.items()}
@@ -317,10 +313,9 @@ def _choose_steps(
 
 
 def _parse_step(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise PlumblineError(f"--at-step {text!r} is a step's number, or {LAST}, or {BEST}") from None
+    if (step := parse_float(text)) is None:
+        raise PlumblineError(f"--at-step {text!r} is a step's number, or {LAST}, or {BEST}")
+    return step
 
 
 #: The column that says of how many runs a row is the mean.

@@ -26,7 +26,7 @@ from plumbline.verdict.seed_values import normalize_seed
 from plumbline.verdict.sources.bounded_reading import LARGEST, count_decimals, list_files_below, read_text
 from plumbline.verdict.sources.measure_columns import read_measures, read_start
 from plumbline.verdict.sources.records import Printed, Record
-from plumbline.verdict.sources.row_files import MOST_BYTES, ColumnNames, make_rows
+from plumbline.verdict.sources.row_files import MOST_BYTES, ColumnNames, make_rows, parse_float
 from plumbline.verdict.sources.run_statuses import RunStatus, RunStatuses
 from plumbline.verdict.sources.training_log import LogPart
 
@@ -122,7 +122,7 @@ def _read_statuses(
         return dict.fromkeys(results, RunStatus(FINISHED, "")), []
     rows = make_rows(path, [(place, result) for place, (_, result) in enumerate(results.values(), start=1)])
     statuses = RunStatuses(rows, columns)
-    return dict(zip(results, map(statuses.read_status, rows.rows))), statuses.list_notes()
+    return dict(zip(results, map(statuses.read_status, rows.rows))), statuses.list_read() + statuses.list_unread()
 
 
 def _make_run(path: Path, value: float, measures: Mapping[str, Any], status: RunStatus) -> RunEvidence:
@@ -155,17 +155,14 @@ def _read_results(path: Path, read: dict[str, Any], metric: str) -> dict[str, tu
 
 
 def _read_number(path: Path, place: str, record: dict[str, Any], metric: str) -> float:
-    value = record.get(metric)
-    try:
-        if isinstance(value, bool):
-            raise TypeError
-        return float(value)  # type: ignore[arg-type]  # anything else is refused below
-    except (TypeError, ValueError, OverflowError):
+    number = parse_float(record.get(metric))
+    if number is None:
         numbers = [key for key, each in record.items() if isinstance(each, int | float) and not isinstance(each, bool)]
         raise PlumblineError(
             f"{path}{place and ', ' + place}: {metric!r} is no number; name one of {numbers} with --metric"
             f"{nearest(metric, numbers)}"
-        ) from None
+        )
+    return number
 
 
 def _check_headline(method: str, headline: Any, runs: dict[str, float], metric: str) -> list[str]:
