@@ -20,7 +20,7 @@ def _words(text: str) -> frozenset[str]:
 # How a run ended. A flag is a column of yes and no: end of its name -> what yes and no say of a run, "" for nothing.
 LOSSES = _words("aborted crashed diverged errored failed interrupted killed oom preempted")
 FLAGS: Mapping[str, tuple[str, str]] = {
-    **dict.fromkeys((*LOSSES, "timed_out", "out_memory"), (CRASH, "")),
+    **dict.fromkeys((*LOSSES, "timed_out", "out_of_memory"), (CRASH, "")),
     **dict.fromkeys(("completed", "done", "finished"), (FINISHED, RUNNING)),
     **dict.fromkeys(("succeeded", "success", "successful", "ok"), (FINISHED, CRASH)),
 }

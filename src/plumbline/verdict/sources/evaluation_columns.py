@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 
-from plumbline.verdict.formatting import join_with_and, name_some, quote
+from plumbline.verdict.formatting import name_some, quote
 from plumbline.verdict.sources.column_names import EVALUATED, SETTINGS, SPLITS, has_word
 from plumbline.verdict.sources.row_files import FileRow, parse_float
 
@@ -28,9 +28,9 @@ def list_other_evaluations(counted: Mapping[tuple[str, str], FileRow], names: It
         is_by_name = has_word(name, EVALUATED) and not has_word(name, SETTINGS)
         if not is_by_name and not (cells and cells <= SPLITS):
             continue
-        counts: dict[str, Counter[str]] = {}
+        counts = defaultdict[str, Counter[str]](Counter)
         for (method, _), row in counted.items():
-            counts.setdefault(method, Counter())[row.cells[name]] += 1
+            counts[method][row.cells[name]] += 1
         shares = {
             method: tuple(sorted((word, number / of_method.total()) for word, number in of_method.items()))
             for method, of_method in counts.items()
@@ -39,9 +39,8 @@ def list_other_evaluations(counted: Mapping[tuple[str, str], FileRow], names: It
             continue
         methods: dict[str, list[str]] = {}
         for method, of_method in counts.items():
-            words = [quote(word[:40]) for word in sorted(of_method)]
-            more = [f"{len(words) - _NAMED} more"] * (len(words) > _NAMED)
-            methods.setdefault(join_with_and([*words[:_NAMED], *more]), []).append(quote(method))
+            words = name_some([quote(word[:40]) for word in sorted(of_method)], _NAMED)
+            methods.setdefault(words, []).append(quote(method))
         both = "; ".join(f"{words} of {name_some(of_words)}" for words, of_words in [*methods.items()][:_NAMED])
         sentences.append(
             f"Column {quote(name)} may say what runs were evaluated on, and the methods differ in it: {both}."

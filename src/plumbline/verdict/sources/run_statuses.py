@@ -20,6 +20,7 @@ from plumbline.verdict.formatting import join_with_and, quote
 from plumbline.verdict.sources import failure_columns
 from plumbline.verdict.sources.column_names import (
     ERRORS,
+    FLAGS,
     OF_A_RUN,
     STATUSES,
     find_ending,
@@ -127,12 +128,14 @@ class RunStatuses:
         """Find the columns of yes and no, of exit codes, and of errors among some."""
         cells = {each: self._first_rows(each) for each in columns}
         self._exit_codes = {each for each, texts in cells.items() if self._holds_exit_codes(each, texts)}
-        flags = {
-            each: failure_columns.find_flag(each, texts, is_named=is_named)
-            for each, texts in cells.items()
-            if each not in self._exit_codes
-        }
-        self._flags = {each: flag for each, flag in flags.items() if flag is not None}
+        self._flags: dict[str, tuple[str, str]] = {}
+        for each, texts in cells.items():
+            if each in self._exit_codes or (flag := failure_columns.find_flag(each, texts, is_named=is_named)) is None:
+                continue
+            if not is_named and not find_ending(each, FLAGS) and self._is_configuration(each):
+                self._note_unread(each, [*filter(failure_columns.is_yes, texts)])  # `skip_nan`
+            else:
+                self._flags[each] = flag
         self._errors = {each for each in cells if each not in self._flags and self._holds_errors(each)}
 
     def read_status(self, row: FileRow) -> RunStatus:
