@@ -10,7 +10,6 @@ from collections.abc import Collection
 
 from plumbline.verdict.evidence import CRASH, FINISHED
 from plumbline.verdict.sources.column_names import (
-    EXIT_CODES,
     FLAGS,
     UNSURE_EXIT_CODES,
     UNSURE_FLAGS,
@@ -20,18 +19,19 @@ from plumbline.verdict.sources.column_names import (
 )
 from plumbline.verdict.sources.row_files import parse_float
 
-_YES, _NO = frozenset(("true", "yes", "y", "t", "1", "1.0")), frozenset(("false", "no", "n", "f", "0", "0.0"))
+#: What a cell of a flag says, in lower case.
+YES, _NO = frozenset(("true", "yes", "y", "t", "1", "1.0")), frozenset(("false", "no", "n", "f", "0", "0.0"))
 #: A number, or number and signal as SLURM writes them, or the name of a signal, with the word for what it is.
 _EXIT_CODE = re.compile(
     r"(?:(?:exit(?:ed)?|signal|code)[ :=]+)?(?:[-+]?\d+(?:\.0*)?|\d+:\d+|(?:\d+ )?\(?SIG[A-Z]+\d*\)?)", re.IGNORECASE
 )
 #: How programs write that there is no exit code, or a good one; and that there was no error.
 _NO_CODE = frozenset(("none", "null", "na", "n/a", "nan", "-", "--", "ok", "success"))
-_NO_ERROR = _NO | _NO_CODE | {"[]", "{}"}
+NO_ERROR = _NO | _NO_CODE | {"[]", "{}"}
 #: The largest exit code; what shells give where a signal ended a program lies between these two.
 _LARGEST_CODE, _SIGNALS = 255, (129, 192)
 #: A text that says of a run that it failed.
-_FAILURE = re.compile(
+FAILURE = re.compile(
     r"\b(?:out of memory|oom|crash(?:ed|es)?|diverged?|killed|preempted|segfault|segmentation fault|traceback|"
     r"timed? ?out|aborted|interrupted|fail(?:ed|ure)|exception|nan|(?-i:[A-Z])\w*(?-i:Error|Exception))\b",
     re.IGNORECASE,
@@ -45,22 +45,17 @@ def find_flag(column: str, cells: Collection[str], *, is_named: bool = False) ->
     statuses: yes of an unknown name is a run that was lost.
     """
     lower = {word.lower() for word in cells}
-    if not lower or not lower <= _YES | _NO:
+    if not lower or not lower <= YES | _NO:
         return None
     if ending := find_ending(column, FLAGS):
         return FLAGS[ending]
-    is_both = bool(lower & _YES and lower & _NO)
+    is_both = bool(lower & YES and lower & _NO)
     return (CRASH, "") if is_named or (is_both and find_ending(column, UNSURE_FLAGS)) else None
 
 
 def name_flag(column: str) -> str:
     """The words of a flag's name that say how a run ended."""
     return find_ending(column, FLAGS).replace("_", " ") or "".join(split_name(column)[-1:])
-
-
-def is_yes(word: str) -> bool:
-    """Whether a cell of a flag says yes."""
-    return word.lower() in _YES
 
 
 def counts_nans(column: str, cells: Collection[str], *, varies: bool) -> bool:
@@ -71,7 +66,7 @@ def counts_nans(column: str, cells: Collection[str], *, varies: bool) -> bool:
 
 def may_hold_exit_codes(column: str, cells: Collection[str]) -> bool:
     """Whether a column may hold exit codes or signals, by a name that settings have too, and cells that are such."""
-    if not find_ending(column, UNSURE_EXIT_CODES) or not _are_exit_codes(cells):
+    if not find_ending(column, UNSURE_EXIT_CODES) or not are_exit_codes(cells):
         return False
     return all(int(number) <= _LARGEST_CODE for word in cells for number in re.findall(r"\d+", word.partition(".")[0]))
 
@@ -87,11 +82,6 @@ def are_killed(cells: Collection[str]) -> bool:
     return bool(codes) and all(_SIGNALS[0] <= code <= _SIGNALS[1] for code in codes)
 
 
-def holds_exit_codes(column: str, cells: Collection[str]) -> bool:
-    """Whether a column holds exit codes: all its cells are such, under such a name."""
-    return bool(find_ending(column, EXIT_CODES)) and _are_exit_codes(cells)
-
-
 def translate_exit_code(word: str) -> str:
     """What an exit code says of a run: `0`, `0:0` and `none` are the end of one that finished."""
     if word.lower() in _NO_CODE:
@@ -99,16 +89,7 @@ def translate_exit_code(word: str) -> str:
     return CRASH if names_signals((word,)) or re.search("[1-9]", word) else FINISHED
 
 
-def states_nothing(word: str) -> bool:
-    """Whether a cell is how a program writes that there was no error."""
-    return word.strip().lower() in _NO_ERROR
-
-
-def states_failure(text: str) -> bool:
-    """Whether a text says of a run that it failed."""
-    return bool(_FAILURE.search(text))
-
-
-def _are_exit_codes(cells: Collection[str]) -> bool:
+def are_exit_codes(cells: Collection[str]) -> bool:
+    """Whether cells are exit codes, all but those that say that there is none."""
     codes = [word for word in cells if word.lower() not in _NO_CODE]
     return bool(codes) and all(map(_EXIT_CODE.fullmatch, codes))

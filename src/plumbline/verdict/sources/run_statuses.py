@@ -20,6 +20,7 @@ from plumbline.verdict.formatting import join_with_and, quote
 from plumbline.verdict.sources import failure_columns
 from plumbline.verdict.sources.column_names import (
     ERRORS,
+    EXIT_CODES,
     FLAGS,
     OF_A_RUN,
     STATUSES,
@@ -133,7 +134,7 @@ class RunStatuses:
             if each in self._exit_codes or (flag := failure_columns.find_flag(each, texts, is_named=is_named)) is None:
                 continue
             if not is_named and not find_ending(each, FLAGS) and self._is_configuration(each):
-                self._note_unread(each, [*filter(failure_columns.is_yes, texts)])  # `skip_nan`
+                self._note_unread(each, [word for word in texts if word.lower() in failure_columns.YES])  # `skip_nan`
             else:
                 self._flags[each] = flag
         self._errors = {each for each in cells if each not in self._flags and self._holds_errors(each)}
@@ -195,7 +196,7 @@ class RunStatuses:
         failed = [
             row
             for row in counted
-            if failure_columns.states_failure(word := row.cells[column]) and parse_float(word) is None
+            if failure_columns.FAILURE.search(word := row.cells[column]) and parse_float(word) is None
         ]
         return self._write_unread(column, [row.cells[column] for row in failed], failed)
 
@@ -203,19 +204,19 @@ class RunStatuses:
         """What is told of a run: the name of a column of yes and no, an exit code with its name, or the word itself."""
         if column in self._flags:
             name = failure_columns.name_flag(column)
-            return name if failure_columns.is_yes(word) else f"{name}: {word.lower()}"
+            return name if word.lower() in failure_columns.YES else f"{name}: {word.lower()}"
         if column in self._errors:
             return f"{column}: {word[:60]}"
         return f"{column} {word}" if column in self._exit_codes else word.lower()
 
     def _translate(self, word: str, column: str = "") -> str | None:
         """What a word says of a run; "" if it leaves open how that ended, None of an unknown word."""
-        if column in self._errors and failure_columns.states_nothing(word):
+        if column in self._errors and word.lower() in failure_columns.NO_ERROR:
             return ""
         if word.lower() in self._map:
             return self._map[word.lower()]
         if column in self._flags:
-            return self._flags[column][not failure_columns.is_yes(word)]
+            return self._flags[column][word.lower() not in failure_columns.YES]
         if column in self._exit_codes:
             return failure_columns.translate_exit_code(word)
         if column in self._errors:
@@ -225,7 +226,7 @@ class RunStatuses:
         return translate_status(word)
 
     def _holds_exit_codes(self, column: str, words: Collection[str]) -> bool:
-        if failure_columns.holds_exit_codes(column, words):
+        if find_ending(column, EXIT_CODES) and failure_columns.are_exit_codes(words):
             return True
         if not failure_columns.may_hold_exit_codes(column, words):
             return False
@@ -252,10 +253,10 @@ class RunStatuses:
             PlumblineError: they are the same of all runs of a method, as a configuration is, and name no failure.
         """
         cells = self._first_rows(column)
-        texts = [word for word in cells if not failure_columns.states_nothing(word)]
+        texts = [word for word in cells if word.lower() not in failure_columns.NO_ERROR]
         if not find_ending(column, ERRORS) or not texts or any(parse_float(text) is not None for text in texts):
             return False
-        sure = all(map(failure_columns.states_failure, texts))
+        sure = all(map(failure_columns.FAILURE.search, texts))
         if not sure and not self._varies(column):
             if all(row.cells[column] for row in self._rows.rows):
                 return False

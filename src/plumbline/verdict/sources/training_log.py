@@ -227,15 +227,10 @@ def read_log(path: Path, part: LogPart) -> TrainingLog:
 def _read_line(line: str, part: LogPart) -> list[tuple[str, dict[str, str]]]:
     """The evaluation on a line, by the first form that fits, and behind it those in other metrics; none without it."""
     for form in part.forms:
-        if (match := _read_value(form, line)) is not None:
-            others = ((other.anchor, _read_value(other, line)) for other in part.other_forms)
+        if (match := form.read(line)) is not None:
+            others = ((other.anchor, other.read(line)) for other in part.other_forms)
             return [match, *((label, match[1] | other[1]) for label, other in others if other is not None)]
     return []
-
-
-def _read_value(form: LineForm, line: str) -> tuple[str, dict[str, str]] | None:
-    match = form.read(line)
-    return match if match is not None and parse_number(match[1]["value"]) is not None else None
 
 
 def find_seed(path: Path, text: str) -> str:
