@@ -204,6 +204,11 @@ def test_a_status_column_is_read_or_asked_about(tmp_path: Path, column, cells, r
     assert right in told if isinstance(right, str) else "not read as statuses" not in told
 
 
+def test_a_flag_of_a_method_s_only_run_says_how_it_ended(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("method,seed,step,crash,loss\na,1,1,0,3\na,1,2,0,2\nb,1,1,1,3\nb,1,2,1,2\n")
+    assert list(read_table(read_rows(tmp_path / "t.csv"), COLUMNS).lost) == ["b"]
+
+
 @pytest.mark.parametrize("column", ["completed,False", "is_finished,0", "done,no"])
 def test_a_run_that_is_not_finished_has_not_ended(tmp_path: Path, column: str) -> None:
     name, _, no = column.partition(",")

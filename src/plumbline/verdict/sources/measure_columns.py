@@ -215,11 +215,9 @@ def _read_moment(cell: Any) -> datetime | None:
         return datetime.fromtimestamp(seconds, UTC) if _EPOCH[0] <= seconds < _EPOCH[1] else None
     if not isinstance(cell, str) or not _DAY_AND_TIME.fullmatch(text := cell.strip()):
         return None
-    day, time = text[:10], text[11:]
+    day, time = text[:10], text[11:] if ":" in text[11:] else text[11:].replace("-", ":")
     try:
-        moment = datetime.fromisoformat(
-            f"{day}T{time.replace('-', ':') if ':' not in time else time}".replace(" UTC", "Z")
-        )
+        moment = datetime.fromisoformat(f"{day}T{time.replace(' UTC', 'Z')}")
     except ValueError:
         return None
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -49,7 +49,7 @@ def read_runs_without(
     lines = {row.line for row in chosen}
     others = [row for row in rows.rows if row.line not in lines and row.cells[columns.method]]
     if columns.seed not in rows.columns:
-        _require_lost_rows(rows, columns, statuses, chosen, others, metric)
+        _require_lost_rows(rows, columns, statuses, others, metric)
         return {}
     stepped = rows.has_steps(columns)
     last = {_name_run(row, columns): row.line for row in rows.rows}
@@ -71,20 +71,17 @@ def read_runs_without(
 
 
 def _require_lost_rows(
-    rows: FileRows,
-    columns: ColumnNames,
-    statuses: RunStatuses,
-    chosen: Sequence[FileRow],
-    others: Sequence[FileRow],
-    metric: str,
+    rows: FileRows, columns: ColumnNames, statuses: RunStatuses, others: Sequence[FileRow], metric: str
 ) -> None:
     """Require that a method has as many rows of lost runs in the metric as in others, where no seed tells its runs."""
     lost = {row.line for row in rows.rows if statuses.read_status(row).meaning in (CRASH, RUNNING)}
-    counts = Counter((row.cells[columns.method], metric) for row in chosen if row.line in lost)
+    others_lines = {row.line for row in others}
+    expected = Counter(row.cells[columns.method] for row in rows.rows if row.line in lost - others_lines)
+    counts = Counter[tuple[str, str]]()
     for row in others:
-        method, other = row.cells[columns.method], row.cells[METRIC]
-        counts[method, other] += row.line in lost
-        if counts[method, other] > counts[method, metric]:
+        method = row.cells[columns.method]
+        counts[method, row.cells[METRIC]] += row.line in lost
+        if counts[method, row.cells[METRIC]] > expected[method]:
             rows.fail(
                 row,
                 METRIC,

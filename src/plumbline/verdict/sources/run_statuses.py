@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 import shlex
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from functools import cache
 from typing import NamedTuple, NoReturn
@@ -109,7 +110,7 @@ class RunStatuses:
         self._rows, self._map = rows, columns.status_map
         self._notes: dict[str, str] = {}
         self._unread: list[str] = []
-        self._method = columns.method if columns.method in rows.columns else ""
+        self._method, self._seed = columns.method if columns.method in rows.columns else "", columns.seed
         self._value = columns.value if {columns.value, "metric"} <= {*rows.columns} else columns.metric
         if columns.status != ColumnNames().status:
             self.columns: tuple[str, ...] = (columns.status,) if columns.status else ()
@@ -133,8 +134,9 @@ class RunStatuses:
         for each, texts in cells.items():
             if each in self._exit_codes or (flag := failure_columns.find_flag(each, texts, is_named=is_named)) is None:
                 continue
-            if not is_named and not find_ending(each, FLAGS) and self._is_configuration(each):
-                self._note_unread(each, [word for word in texts if word.lower() in failure_columns.YES])  # `skip_nan`
+            yes = [word for word in texts if word.lower() in failure_columns.YES]
+            if not is_named and not find_ending(each, FLAGS) and self._is_setting(each, yes):
+                self._note_unread(each, yes)
             else:
                 self._flags[each] = flag
         self._errors = {each for each in cells if each not in self._flags and self._holds_errors(each)}
@@ -171,8 +173,8 @@ class RunStatuses:
     def list_read(self) -> list[str]:
         """State which columns were read as statuses, where that is not plain from their name."""
         unusual = [each for each in self.columns if each != ColumnNames().status]
-        sentence = "column says how its run ended" if len(unusual) == 1 else "columns say how its run ended"
-        return [f"{quote_columns(unusual)}: this {sentence}."] * bool(unusual)
+        subject = "this column says" if len(unusual) == 1 else "these columns say"
+        return [f"{quote_columns(unusual)}: {subject} how its run ended."] * bool(unusual)
 
     def list_unread(self) -> list[str]:
         """State which cells could say how a run ended, and were not read so."""
@@ -321,6 +323,12 @@ class RunStatuses:
     def _is_configuration(self, column: str) -> bool:
         """Whether a column's words are a configuration's: the same of all runs of a method, each with a value."""
         return bool(self._method) and not self._varies(column) and all(map(self._has_value, self._rows.rows))
+
+    def _is_setting(self, column: str, yes: Sequence[str]) -> bool:
+        """Whether a flag is a configuration's (`skip_nan`), as several runs of every method that has it show."""
+        rows = [row for row in self._rows.rows if row.cells[column] in yes]
+        runs = {(row.cells.get(self._method, ""), row.cells.get(self._seed, row.line)) for row in rows}
+        return self._is_configuration(column) and min(Counter(method for method, _ in runs).values()) > 1
 
     def _note_unread(self, column: str, words: Sequence[str]) -> None:
         rows = [row for row in self._rows.rows if row.cells[column] in words]
