@@ -114,6 +114,7 @@ COLUMN_CASES = (
     ("diverged_at", "_*5 850", "Column `diverged_at` is not read as statuses, although `850` (1 row: line 7)"),
     ("n_failed_steps", "0*3 3*3", "Column `n_failed_steps` is not read as statuses"),
     ("n_nan_steps", "0*5 312", "Column `n_nan_steps` is not read as statuses, although `0` and `312`"),
+    ("n_nan_steps", "-*5 312", "Column `n_nan_steps` is not read as statuses, although `-` and `312`"),
     ("nans", "0*5 1", "Column `nans` is not read as statuses"),
     ("nan_guard", "0*3 1*3", []),
     ("nan_policy", "raise*3 skip*3", []),
@@ -135,6 +136,11 @@ COLUMN_CASES = (
     ("timed_out", "False*5 True", ["3"]),
     ("timeout", "1*6", []),
     ("timeout", "0*5 1", ["3"]),
+    ("skip_nan", "0*5 1", ["3"]),
+    ("skip_nan", "0*3 1*3", "Column `skip_nan` is not read as statuses, although `1` (3 rows: lines 5, 6, 7)"),
+    ("error", "False*3 True*3", "Column `error` is not read as statuses, although `True`"),
+    ("crashed", "False*3 True*3", ["1", "2", "3"]),
+    ("out_of_memory", "False*5 True", ["3"]),
     ("converged", "True*5 False", "Column `converged` is not read as statuses, although `True` and `False`"),
     ("completed", "1*5 0.5", "Column `completed` is not read as statuses, although `1` and `0.5`"),
     ("diverged", "_*5 x", "Column `diverged` is not read as statuses, although `x` (1 row: line 7)"),
@@ -196,6 +202,11 @@ def test_a_status_column_is_read_or_asked_about(tmp_path: Path, column, cells, r
     assert sorted(read.lost.get("b", {})) == (right if isinstance(right, list) else [])
     told = "".join(read.told)
     assert right in told if isinstance(right, str) else "not read as statuses" not in told
+
+
+def test_a_flag_of_a_method_s_only_run_says_how_it_ended(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("method,seed,step,crash,loss\na,1,1,0,3\na,1,2,0,2\nb,1,1,1,3\nb,1,2,1,2\n")
+    assert list(read_table(read_rows(tmp_path / "t.csv"), COLUMNS).lost) == ["b"]
 
 
 @pytest.mark.parametrize("column", ["completed,False", "is_finished,0", "done,no"])

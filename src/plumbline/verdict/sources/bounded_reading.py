@@ -71,11 +71,11 @@ class LineForm:
         return re.compile(written)
 
     def read(self, line: str) -> tuple[str, dict[str, str]] | None:
-        """Read a line: what stands before the form, and its places; None of a line that does not have it."""
-        if self.anchor not in line:
+        """Read a line: what stands before the form, and its places; None of one without it, or without a number."""
+        if self.anchor not in line or (match := self._pattern.search(line[:LINE])) is None:
             return None
-        match = self._pattern.search(line[:LINE])
-        return None if match is None else (line[: match.start()], dict(zip(self.places, match.groups(), strict=True)))
+        places = dict(zip(self.places, match.groups(), strict=True))
+        return None if parse_number(places["value"]) is None else (line[: match.start()], places)
 
 
 def parse_number(text: str) -> float | None:

@@ -3,25 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 
-from plumbline.verdict.formatting import join_with_and, name_some, quote
-from plumbline.verdict.sources.failure_columns import split_name
-from plumbline.verdict.sources.row_files import FileRow
+from plumbline.verdict.formatting import name_some, quote
+from plumbline.verdict.sources.column_names import EVALUATED, SETTINGS, SPLITS, has_word
+from plumbline.verdict.sources.row_files import FileRow, parse_float
 
-_EVALUATED = """
-    split splits subset dataset datasets data corpus domain task tasks benchmark unit eval evals evaluation
-    evaluated val valid validation test heldout valset testset evalset
-"""
-#: Words of names of what is evaluated on, and in what unit.
-EVALUATED = frozenset(_EVALUATED.split())
-_OF_TRAINING = "aug augment augmentation augmentations steps every interval freq frequency batch weight weights"
-#: Words of names of how it was trained, or how often and in what portions evaluated, although others are there.
-SETTINGS = frozenset(_OF_TRAINING.split())
-_OF_DATA = "train training val valid validation dev devel test testing heldout held_out"
-#: Words for what is evaluated on, which say so under any name (`set`).
-SPLITS = frozenset(_OF_DATA.split())
 #: What begins as a number that is measured: ``3.1``, ``54.2 ± 0.4``, ``1e-3``.
 _DECIMAL = re.compile(r"\W*(?:\d*\.\d|\d+e-)")
 #: Values of one method that a sentence names.
@@ -36,12 +24,13 @@ def list_other_evaluations(counted: Mapping[tuple[str, str], FileRow], names: It
     """
     sentences = []
     for name in sorted(names):
-        parts, cells = split_name(name), {row.cells[name].lower() for row in counted.values()} - {""}
-        if (EVALUATED.isdisjoint(parts) or not SETTINGS.isdisjoint(parts)) and not (cells and cells <= SPLITS):
+        cells = {row.cells[name].lower() for row in counted.values()} - {""}
+        is_by_name = has_word(name, EVALUATED) and not has_word(name, SETTINGS)
+        if not is_by_name and not (cells and cells <= SPLITS):
             continue
-        counts: dict[str, Counter[str]] = {}
+        counts = defaultdict[str, Counter[str]](Counter)
         for (method, _), row in counted.items():
-            counts.setdefault(method, Counter())[row.cells[name]] += 1
+            counts[method][row.cells[name]] += 1
         shares = {
             method: tuple(sorted((word, number / of_method.total()) for word, number in of_method.items()))
             for method, of_method in counts.items()
@@ -50,9 +39,8 @@ def list_other_evaluations(counted: Mapping[tuple[str, str], FileRow], names: It
             continue
         methods: dict[str, list[str]] = {}
         for method, of_method in counts.items():
-            words = [quote(word[:40]) for word in sorted(of_method)]
-            more = [f"{len(words) - _NAMED} more"] * (len(words) > _NAMED)
-            methods.setdefault(join_with_and([*words[:_NAMED], *more]), []).append(quote(method))
+            words = name_some([quote(word[:40]) for word in sorted(of_method)], _NAMED)
+            methods.setdefault(words, []).append(quote(method))
         both = "; ".join(f"{words} of {name_some(of_words)}" for words, of_words in [*methods.items()][:_NAMED])
         sentences.append(
             f"Column {quote(name)} may say what runs were evaluated on, and the methods differ in it: {both}."
@@ -67,12 +55,5 @@ def _is_of_each_run(counts: Mapping[str, Counter[str]]) -> bool:
         return True
     if any(map(_DECIMAL.match, words)):
         return True
-    return any(map(_is_number, words)) and any(len(of_method) > 1 for of_method in counts.values())
-
-
-def _is_number(word: str) -> bool:
-    try:
-        float(word.replace(",", ""))
-    except ValueError:
-        return False
-    return True
+    has_number = any(parse_float(word.replace(",", "")) is not None for word in words)
+    return has_number and any(len(of_method) > 1 for of_method in counts.values())

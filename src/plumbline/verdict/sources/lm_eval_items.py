@@ -122,19 +122,13 @@ def _require_one_model(folder: Path, files: Mapping[str, list[Path]], results: M
     models: dict[str, Path] = {}
     for path, model in named_models.items():
         models.setdefault(model, path)
-    if not models:
-        for path in sorted(each for paths in files.values() for each in paths):
+    paths = [path for of_task in files.values() for path in of_task]
+    named_folders = {path.parent for path in named_models}
+    if not named_models:
+        for path in sorted(paths):
             models.setdefault(path.parent.name if path.parent != folder else folder.resolve().name, path)
-    elif unnamed := next(
-        (
-            path
-            for paths in files.values()
-            for path in paths
-            if not any(other.parent == path.parent for other in named_models)
-        ),
-        None,
-    ):
-        models.setdefault(unnamed.parent.name, unnamed)
+    elif unnamed := [path for path in paths if path.parent not in named_folders]:
+        models.setdefault(unnamed[0].parent.name, unnamed[0])
     if len(models) > 1:
         both = join_with_and(
             [f"{quote(model[:200])} ({path.relative_to(folder)})" for model, path in list(models.items())[:3]]
@@ -153,16 +147,10 @@ def _name_model(read: Mapping[str, Any]) -> str:
     arguments = config.get("model_args")
     if isinstance(arguments, str):
         arguments = dict(each.partition("=")[::2] for each in arguments.split(",") if each)
-    arguments = dict(arguments) if isinstance(arguments, dict) else {}
+    arguments = arguments if isinstance(arguments, dict) else {}
     own = str(read.get("model_name") or arguments.get("pretrained") or arguments.get("model") or "")
-    more = {
-        key: value for key, value in arguments.items() if key not in ("pretrained", "model") and key not in PLACEMENT
-    }
-    return (
-        f"{own} {json.dumps(more, sort_keys=True)}"
-        if own and more
-        else own or (json.dumps(more, sort_keys=True) if more else "")
-    )
+    more = {key: value for key, value in arguments.items() if key not in ("pretrained", "model", *PLACEMENT)}
+    return " ".join(filter(None, (own, json.dumps(more, sort_keys=True) if more else "")))
 
 
 #: Arguments of a model that say where and how fast it runs.

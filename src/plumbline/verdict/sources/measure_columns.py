@@ -17,40 +17,17 @@ from statistics import median
 from typing import Any
 
 from plumbline.verdict.evidence import MEASURES
-from plumbline.verdict.formatting import join_with_and, quote
-
-#: Field of `plumbline.verdict.evidence.RunEvidence` -> names of it, each with the unit that it counts in.
-MEASURE_COLUMNS: Mapping[str, Mapping[str, float]] = {
-    "seconds": {
-        "training_seconds": 1,
-        "train_runtime": 1,
-        "wall_seconds": 1,
-        "total_seconds": 1,
-        "_runtime": 1,
-        "seconds": 1,
-        "elapsed_seconds": 1,
-        "duration_seconds": 1,
-        "elapsedraw": 1,
-    },
-    "step": {"num_steps": 1, "steps": 1, "global_step": 1, "train_steps": 1, "_step": 1},
-    "tokens": {"tokens": 1, "total_tokens": 1, "total_tokens_m": 1e6, "tokens_seen": 1, "train_tokens": 1},
-    "parameters": {"num_params": 1, "num_params_m": 1e6, "num_parameters": 1, "n_params": 1, "parameters": 1},
-    "memory_bytes": {
-        "peak_vram_mb": 2**20,
-        "peak_memory_mb": 2**20,
-        "peak_vram_gb": 2**30,
-        "peak_memory_gb": 2**30,
-        "memory_gb": 2**30,
-        "peak_memory_bytes": 1,
-    },
-}
-#: All of these names.
-_NAMES = frozenset(name for units in MEASURE_COLUMNS.values() for name in units)
-#: Names of the moment at which a run began, or was written down; the first that is there counts.
-_MOMENTS = (
-    *("started", "started_at", "start_time", "starttime", "datetime_start", "start"),
-    *("created", "created_at", "createdat", "timestamp", "datetime", "date"),
+from plumbline.verdict.formatting import quote
+from plumbline.verdict.sources.column_names import (
+    DURATIONS,
+    MEASURE_COLUMNS,
+    MEASURE_NAMES,
+    MOMENTS,
+    UNITS,
+    quote_columns,
 )
+from plumbline.verdict.sources.row_files import parse_float
+
 #: A day and a time of that day; seconds since the epoch, from 2001 to 2096, or thousandths of them.
 _DAY_AND_TIME = re.compile(r"\d{4}-\d\d-\d\d[T_ ]\d\d[:-]\d\d.*")
 _EPOCH = (1e9, 4e9)
@@ -58,21 +35,6 @@ _EPOCH = (1e9, 4e9)
 _ZONE = re.compile(r"(?:Z| UTC|[-+]\d\d:?\d\d)$")
 #: Columns of every table that Weights & Biases exported.
 _EXPORTED = {"Name", "State", "Runtime"}
-#: Names of how long a run took, which count as one with a unit behind it (`runtime_min`), or in every cell (`61.5 s`).
-_TIMES = frozenset(
-    (
-        *("time", "runtime", "run_time", "elapsed", "elapsed_time", "duration", "walltime", "wall_time", "wallclock"),
-        *("wall_clock", "wall_clock_time", "train_time", "training_time", "total_time"),
-    )
-)
-#: Unit -> its seconds.
-_UNITS: Mapping[str, float] = {
-    **dict.fromkeys(("ms", "msec", "milliseconds"), 1e-3),
-    **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), 1),
-    **dict.fromkeys(("min", "mins", "minute", "minutes"), 60),
-    **dict.fromkeys(("h", "hr", "hrs", "hour", "hours"), 3600),
-    **dict.fromkeys(("d", "day", "days"), 86400),
-}
 #: Hours, minutes and seconds, behind days, as SLURM and pandas write them; and numbers with their units.
 _CLOCK = re.compile(r"(?:(\d+)(?:-| days? ))?(\d+):([0-5]\d):([0-5]\d(?:\.\d+)?)")
 _WITH_UNITS = re.compile(r"(?:\d+(?:\.\d+)? ?[a-z]+,? ?)+")
@@ -98,7 +60,7 @@ def read_measures(cells: Mapping[str, Any], *, without: frozenset[str] = frozens
     for measure, units in MEASURE_COLUMNS.items():
         if (first := next((name for name in units if name in amounts), None)) is not None:
             measures[measure] = amounts[first] * units[first]
-    times = [amount for name, amount in amounts.items() if name not in _NAMES]
+    times = [amount for name, amount in amounts.items() if name not in MEASURE_NAMES]
     return {"seconds": times[0], **measures} if times else measures
 
 
@@ -125,7 +87,7 @@ def choose_columns(
                 amounts.setdefault(name, {}).setdefault(column, []).append((method, amount))
     dropped, sentences = set[str](), list[str]()
     for measure, units in MEASURE_COLUMNS.items():
-        names = [*units, *(name for name in amounts if measure == "seconds" and name not in _NAMES)]
+        names = [*units, *(name for name in amounts if measure == "seconds" and name not in MEASURE_NAMES)]
         names = [name for name in names if name in amounts][: 1 if measure in ("seconds", "memory_bytes") else None]
         columns = {column: of_runs for name in names for column, of_runs in amounts[name].items()}
         factors = {each: _compare_methods(of_runs) for each, of_runs in columns.items() if len(of_runs) == len(runs)}
@@ -136,13 +98,13 @@ def choose_columns(
         of_one_name = [[*map(amounts[name].get, factors)] for name in names]
         disagree = any(len({tuple(each) for each in of_name if each}) > 1 for of_name in of_one_name)
         if disagree or not all(math.isclose(factor, factors[counts]) for factor in factors.values()):
-            which = join_with_and([*map(quote, factors)])
             sentences.append(
-                f"{which} disagree: {quote(counts)} counts as {MEASURES[measure]}; in none the methods differ more."
+                f"{quote_columns(factors)} disagree: {quote(counts)} counts as {MEASURES[measure]}; in none the "
+                "methods differ more."
             )
     without |= dropped
     left = dict.fromkeys(each for _, cells in runs for each in list_contradictions(cells, without=without))
-    sentences += [f"Not read, since they differ: {join_with_and([*map(quote, each)])}." for each in left]
+    sentences += [f"Not read, since they differ: {quote_columns(each)}." for each in left]
     return frozenset(dropped), sentences
 
 
@@ -162,7 +124,7 @@ def _read_amounts(cells: Mapping[str, Any], without: frozenset[str]) -> dict[str
         if column in without or _EVALUATION.search(column):
             continue
         name = column.rpartition(".")[2].lower()
-        amount = _read_amount(cell) if name in _NAMES else _read_time(name := _normalize(column), cell)
+        amount = _read_amount(cell) if name in MEASURE_NAMES else _read_time(name := _normalize(column), cell)
         if amount is not None:
             amounts.setdefault(name, {})[column] = amount
     return amounts
@@ -173,7 +135,7 @@ def list_times_without_unit(cells: Mapping[str, Any], *, without: frozenset[str]
     return [
         name
         for name, cell in cells.items()
-        if name not in without and _normalize(name) in _TIMES and _read_amount(cell) is not None
+        if name not in without and _normalize(name) in DURATIONS and _read_amount(cell) is not None
     ]
 
 
@@ -181,9 +143,9 @@ def _read_time(name: str, cell: Any) -> float | None:
     """How long a run took, where the column's name has a unit, or its cell."""
     base, _, unit = name.rpartition("_")
     amount = _read_amount(cell)
-    if base in _TIMES and unit in _UNITS and amount is not None:
-        return amount * _UNITS[unit]
-    return _read_duration(name, cell) if name in _TIMES and isinstance(cell, str) else None
+    if base in DURATIONS and unit in UNITS and amount is not None:
+        return amount * UNITS[unit]
+    return _read_duration(name, cell) if name in DURATIONS and isinstance(cell, str) else None
 
 
 def _read_duration(name: str, cell: str) -> float | None:
@@ -194,7 +156,7 @@ def _read_duration(name: str, cell: str) -> float | None:
         return 86400 * days + 3600 * hours + 60 * minutes + seconds or None
     if not _WITH_UNITS.fullmatch(text):
         return None
-    units = {**_UNITS, "m": 60.0}
+    units = {**UNITS, "m": 60.0}
     parts = re.findall(r"(\d+(?:\.\d+)?) ?([a-z]+)", text)
     if any(unit not in units for _, unit in parts):
         return None
@@ -212,7 +174,7 @@ def read_start(cells: Mapping[str, Any]) -> dict[str, str]:
     A day without a time is no moment: several runs share it.
     """
     by_name = {_normalize(name): value for name, value in cells.items()}
-    for name in _MOMENTS:
+    for name in MOMENTS:
         if (moment := _read_moment(by_name.get(name))) is not None:
             return {"started": moment.astimezone(UTC).isoformat()}
     return {}
@@ -227,7 +189,7 @@ def find_start_column(
     """
     columns = {_normalize(name): name for row in rows for name in row if name not in without}
     seeming, lack = "", ""
-    for name in (columns[each] for each in _MOMENTS if each in columns):
+    for name in (columns[each] for each in MOMENTS if each in columns):
         cells = [row.get(name) for row in rows]
         if not (filled := [cell for cell in cells if cell not in (None, "")]):
             continue
@@ -253,21 +215,14 @@ def _read_moment(cell: Any) -> datetime | None:
         return datetime.fromtimestamp(seconds, UTC) if _EPOCH[0] <= seconds < _EPOCH[1] else None
     if not isinstance(cell, str) or not _DAY_AND_TIME.fullmatch(text := cell.strip()):
         return None
-    day, time = text[:10], text[11:]
+    day, time = text[:10], text[11:] if ":" in text[11:] else text[11:].replace("-", ":")
     try:
-        moment = datetime.fromisoformat(
-            f"{day}T{time.replace('-', ':') if ':' not in time else time}".replace(" UTC", "Z")
-        )
+        moment = datetime.fromisoformat(f"{day}T{time.replace(' UTC', 'Z')}")
     except ValueError:
         return None
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def _read_amount(cell: Any) -> float | None:
-    if isinstance(cell, bool) or not isinstance(cell, str | int | float):
-        return None
-    try:
-        amount = float(cell.replace(",", "") if isinstance(cell, str) else cell)
-    except (ValueError, OverflowError):
-        return None
-    return amount if math.isfinite(amount) and amount > 0 else None
+    amount = parse_float(cell.replace(",", "") if isinstance(cell, str) else cell)
+    return amount if amount is not None and 0 < amount < math.inf else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
@@ -10,8 +9,8 @@ from plumbline.core.errors import PlumblineError, nearest
 from plumbline.verdict.evidence import CRASH, FINISHED, RUNNING, RunEvidence
 from plumbline.verdict.formatting import quote
 from plumbline.verdict.seed_values import normalize_seed
-from plumbline.verdict.sources.failure_columns import names_loss
-from plumbline.verdict.sources.row_files import ColumnNames, FileRow, FileRows, name_lines
+from plumbline.verdict.sources.column_names import LOSS_METRICS, has_word
+from plumbline.verdict.sources.row_files import QUOTES, ColumnNames, FileRow, FileRows, is_non_finite, name_lines
 from plumbline.verdict.sources.run_statuses import RunStatuses
 
 #: The column of the metrics' names.
@@ -48,11 +47,11 @@ def read_runs_without(
         PlumblineError: rows of another metric are of lost runs, and no seeds tell of which.
     """
     lines = {row.line for row in chosen}
-    others = [row for row in rows.rows if row.line not in lines and row.cells.get(columns.method)]
+    others = [row for row in rows.rows if row.line not in lines and row.cells[columns.method]]
     if columns.seed not in rows.columns:
         _require_lost_rows(rows, columns, statuses, others, metric)
         return {}
-    stepped = columns.step != "" and columns.step in rows.columns
+    stepped = rows.has_steps(columns)
     last = {_name_run(row, columns): row.line for row in rows.rows}
     there = {_name_run(row, columns) for row in chosen}
     runs: dict[tuple[str, str], RunEvidence] = {}
@@ -64,7 +63,8 @@ def read_runs_without(
         if key in there and not is_of_end:
             continue
         if status not in (CRASH, RUNNING):
-            status, word = (CRASH, "diverged") if _is_non_finite(row.cells[columns.value]) else (FINISHED, "")
+            is_lost = is_non_finite(row.cells[columns.value].strip(QUOTES))
+            status, word = (CRASH, "diverged") if is_lost else (FINISHED, "")
         if key not in runs or runs[key].status == FINISHED:
             runs[key] = RunEvidence(value=None, file=rows.path, line=row.line, status=status, word=word)
     return runs
@@ -74,21 +74,18 @@ def _require_lost_rows(
     rows: FileRows, columns: ColumnNames, statuses: RunStatuses, others: Sequence[FileRow], metric: str
 ) -> None:
     """Require that a method has as many rows of lost runs in the metric as in others, where no seed tells its runs."""
-    counts = Counter[tuple[str, str]]()
-    if not statuses.columns:
-        return
+    lost = {row.line for row in rows.rows if statuses.read_status(row).meaning in (CRASH, RUNNING)}
     others_lines = {row.line for row in others}
-    for row in rows.rows:
-        if row.line not in others_lines and statuses.read_status(row).meaning in (CRASH, RUNNING):
-            counts[row.cells[columns.method], metric] += 1
+    expected = Counter(row.cells[columns.method] for row in rows.rows if row.line in lost - others_lines)
+    counts = Counter[tuple[str, str]]()
     for row in others:
-        key = row.cells[columns.method], row.cells[METRIC]
-        counts[key] += statuses.read_status(row).meaning in (CRASH, RUNNING)
-        if counts[key] > counts[key[0], metric]:
+        method = row.cells[columns.method]
+        counts[method, row.cells[METRIC]] += row.line in lost
+        if counts[method, row.cells[METRIC]] > expected[method]:
             rows.fail(
                 row,
                 METRIC,
-                f"a run of {key[0]!r} that was lost, or has not ended, has no row of {metric!r}, and without a column "
+                f"a run of {method!r} that was lost, or has not ended, has no row of {metric!r}, and without a column "
                 f"{columns.seed!r} nothing tells which; name that one with --seed-column",
             )
 
@@ -102,17 +99,18 @@ def list_non_finite_losses(
     """
     cells: dict[str, dict[object, tuple[int, str]]] = {}
     if column == metric:
-        for name in filter(names_loss, rows.columns):
-            if name not in (column, columns.seed, columns.method):
+        for name in rows.columns:
+            if has_word(name, LOSS_METRICS) and name not in (column, columns.seed, columns.method):
                 cells[name] = {row.line: (row.line, row.cells[name]) for row in counted.values()}
     else:
         for row in rows.rows:
             key = _name_run(row, columns) if columns.seed in rows.columns else row.line
-            if row.cells[METRIC] != metric and names_loss(row.cells[METRIC]) and (key in counted or key == row.line):
-                cells.setdefault(row.cells[METRIC], {})[key] = row.line, row.cells[column]  # the last, of several steps
+            name = row.cells[METRIC]
+            if name != metric and has_word(name, LOSS_METRICS) and (key in counted or key == row.line):
+                cells.setdefault(name, {})[key] = row.line, row.cells[column]  # the last, of several steps
     sentences = []
     for name, of_runs in cells.items():
-        lines = [line for line, cell in of_runs.values() if _is_non_finite(cell)]
+        lines = [line for line, cell in of_runs.values() if is_non_finite(cell.strip(QUOTES))]
         if lines and len(lines) < sum(bool(cell) for _, cell in of_runs.values()):
             sentences.append(f"{quote(name)} is no finite number in {name_lines(lines)}, of runs that count.")
     return sentences
@@ -120,10 +118,3 @@ def list_non_finite_losses(
 
 def _name_run(row: FileRow, columns: ColumnNames) -> tuple[str, str]:
     return row.cells[columns.method], normalize_seed(row.cells[columns.seed])
-
-
-def _is_non_finite(cell: str) -> bool:
-    try:
-        return not math.isfinite(float(cell.strip("'\"")))
-    except ValueError:
-        return False

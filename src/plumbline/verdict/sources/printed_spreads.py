@@ -15,7 +15,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.verdict.evidence import Evidence, RunsSummary
 from plumbline.verdict.formatting import quote
 from plumbline.verdict.sources.bounded_reading import count_places
-from plumbline.verdict.sources.row_files import ColumnNames, FileRow, FileRows
+from plumbline.verdict.sources.row_files import ColumnNames, FileRow, FileRows, is_non_finite, parse_float
 
 #: What a spread may be: the standard deviation of the runs, or the standard error of their mean.
 STD, SEM = "std", "sem"
@@ -47,7 +47,7 @@ def drop_units(rows: FileRows, column: str, chosen: Sequence[FileRow]) -> tuple[
     Raises:
         PlumblineError: some values have it and others have not.
     """
-    filled = [row for row in chosen if row.cells[column] and not _is_missing(row.cells[column])]
+    filled = [row for row in chosen if row.cells[column] and not is_non_finite(row.cells[column])]
     bare = [row for row in filled if "%" not in row.cells[column]]
     if not filled or len(bare) == len(filled):
         return rows, tuple(chosen), ""
@@ -59,10 +59,10 @@ def drop_units(rows: FileRows, column: str, chosen: Sequence[FileRow]) -> tuple[
             f"{bare[0].cells[column]!r} has no %, and {with_unit.cells[column]!r} in line {with_unit.line} has one; "
             "write all of them in one unit",
         )
-    plain = {id(row): replace(row, cells=row.cells | {column: _UNIT.sub("", row.cells[column])}) for row in chosen}
-    every = tuple(plain.get(id(row), row) for row in rows.rows)
+    plain = {row.line: replace(row, cells=row.cells | {column: _UNIT.sub("", row.cells[column])}) for row in chosen}
+    every = tuple(plain.get(row.line, row) for row in rows.rows)
     note = f"Every value in column {quote(column)} ends in %, which is a unit and was dropped: gains are in its points."
-    return replace(rows, rows=every), tuple(plain[id(row)] for row in chosen), note
+    return replace(rows, rows=every), tuple(plain.values()), note
 
 
 def read_summaries(
@@ -73,7 +73,7 @@ def read_summaries(
     chosen: Sequence[FileRow],
     spread_options: PrintedSpread,
     *,
-    unit: bool = False,
+    unit: bool,
 ) -> Evidence | None:
     """Read means, standard deviations and numbers of runs by method; None if the file has a row for each run.
 
@@ -83,10 +83,11 @@ def read_summaries(
         PlumblineError: some means have a spread and others have not; a method is there twice; the number of runs, or
             what the spread is, is said nowhere or twice.
     """
-    filled = [row for row in chosen if row.cells[column] and not _is_missing(row.cells[column])]
+    filled = [row for row in chosen if row.cells[column] and not is_non_finite(row.cells[column])]
     spreads = [row for row in filled if _split_spread(row.cells[column]) is not None]
+    is_stated = spread_options != PrintedSpread()
     if columns.seed in rows.columns:
-        if spreads or spread_options.seeds is not None or spread_options.spread:
+        if spreads or is_stated:
             problem = f"line {spreads[0].line} has {spreads[0].cells[column]!r}" if spreads else "of means and spreads"
             raise PlumblineError(
                 f"{rows.path}: by its column {columns.seed!r} a row is one run, which has one value; {problem}. Take "
@@ -95,7 +96,7 @@ def read_summaries(
         return None
     spread_column = _find_spread_column(rows, column)
     if not spreads and spread_column is None:
-        if spread_options.seeds is not None or spread_options.spread:
+        if is_stated:
             raise PlumblineError(
                 f"{rows.path}: --seeds and --spread are about means with their standard deviations, and {column!r} has "
                 "none: write cells as '55.2 ± 0.4', or add a column std beside it; or leave them out"
@@ -103,7 +104,7 @@ def read_summaries(
         return None
     if spreads and spread_column is not None:
         rows.fail(spreads[0], column, f"{spreads[0].cells[column]!r} has a spread, and so has column {spread_column!r}")
-    if spreads and (bare := [row for row in filled if _split_spread(row.cells[column]) is None]):
+    if spreads and (bare := [row for row in filled if row not in spreads]):
         rows.fail(
             bare[0],
             column,
@@ -137,10 +138,8 @@ def read_summaries(
             continue
         n = spread_options.seeds if counts is None else _read_run_count(rows, row, counts)
         assert n is not None
-        mean, spread = _split_spread(row.cells[column]) or (
-            row.cells[column],
-            rows.read_text(row, spread_column or column),
-        )
+        split = _split_spread(row.cells[column])
+        mean, spread = split or (row.cells[column], rows.read_text(row, spread_column or column))
         summaries[method] = _make_summary(rows, row, column, mean, spread, kind, n)
     notes = tuple(_write_notes(column, spread_column, counts, kind, spreads))
     return Evidence(metric=metric, summaries=summaries, files=(rows.path,), without=empty, notes=notes)
@@ -174,10 +173,9 @@ def _write_notes(
     notes = [f"From means and standard deviations of n runs, as printed (n: {runs}; the spread: {spread})."]
     if kind == SEM:
         notes.append("Standard errors of the mean are printed: each was multiplied by the root of its n.")
-    if spreads and (first := next((row for row in spreads if "(" in row.cells[column]), None)) is not None:
-        split = _split_spread(first.cells[column])
-        assert split is not None
-        notes.append(f"{quote(first.cells[column])} was read as {split[0]} ± {split[1]}.")
+    bracketed = next((row.cells[column] for row in spreads if "(" in row.cells[column]), "")
+    if split := _split_spread(bracketed):
+        notes.append(f"{quote(bracketed)} was read as {' ± '.join(split)}.")
     return notes
 
 
@@ -226,23 +224,10 @@ def _find_spread_column(rows: FileRows, column: str) -> str | None:
 
 def list_unread_columns(rows: FileRows, columns: ColumnNames, column: str) -> list[str]:
     """State which columns about several runs were not read, of a file with a row for each run."""
-    unread_columns = [*_find_columns(rows, column, SPREADS), *_find_columns(rows, column, COUNTS)]
-    reason = (
-        f"column {quote(columns.seed)} says" if columns.seed in rows.columns else "no column of spreads says otherwise"
-    )
-    return (
-        [f"Not read, since each row is one run ({reason} so): {', '.join(map(quote, unread_columns))}."]
-        if unread_columns
-        else []
-    )
-
-
-def _is_missing(cell: str) -> bool:
-    """Whether a cell is how a program writes that there is no number."""
-    try:
-        return not math.isfinite(float(cell))
-    except ValueError:
-        return False
+    names = [*_find_columns(rows, column, SPREADS), *_find_columns(rows, column, COUNTS)]
+    seeded = columns.seed in rows.columns
+    reason = f"column {quote(columns.seed)} says" if seeded else "no column of spreads says otherwise"
+    return [f"Not read, since each row is one run ({reason} so): {', '.join(map(quote, names))}."] * bool(names)
 
 
 def _split_spread(cell: str) -> tuple[str, str] | None:
@@ -271,12 +256,9 @@ def _read_run_count(rows: FileRows, row: FileRow, column: str) -> int:
 
 
 def _make_summary(rows: FileRows, row: FileRow, column: str, mean: str, spread: str, kind: str, n: int) -> RunsSummary:
-    for text in (mean, spread):
-        try:
-            value = float(text) if "_" not in text else math.nan
-        except ValueError:
-            value = math.nan
-        if not math.isfinite(value) or (text is spread and value < 0):
+    for text, least in ((mean, -math.inf), (spread, 0.0)):
+        number = None if "_" in text else parse_float(text)
+        if number is None or not math.isfinite(number) or number < least:
             rows.fail(
                 row,
                 column,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -139,12 +140,11 @@ def read_table(folder: Path, part: TablePart, log: LogPart) -> list[Record]:
         record.linked = resolve_inside(page.parent, link)
         _find_logs(record, page.parent, part, log, link)
         records.append(record)
-    names: dict[str, int] = {}
+    names = Counter[str]()
     for record in records:
-        names[record.name] = names.get(record.name, 0) + 1
+        names[record.name] += 1
         if names[record.name] > 1:
             record.name = f"{record.name} ({names[record.name]})"
-    for record in records:
         if record.place is not None:
             record.read_logs(log, folder)
             if not record.logs and not record.unread:

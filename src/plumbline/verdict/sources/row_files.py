@@ -6,6 +6,7 @@ Objects within objects have dotted names: ``{"metrics": {"loss": 3}}`` is the co
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -22,6 +23,8 @@ SUFFIXES = {".csv": ",", ".tsv": TAB, ".jsonl": "", ".json": ""}
 _OTHER_MARKS = ((";", "semicolons"), (TAB, "tabs"), (",", "commas"), ("|", "bars"))
 #: Bytes of a file that is read, at most, and its rows.
 MOST_BYTES, MOST_ROWS = 256 * 2**20, 2_000_000
+#: What a program that prints its numbers as text leaves around them.
+QUOTES = "'\""
 #: Objects within objects that are read, at most.
 DEEPEST = 20
 
@@ -82,6 +85,10 @@ class FileRows:
                     f"one with {flag}{nearest(column, self.columns)}"
                 )
 
+    def has_steps(self, columns: ColumnNames) -> bool:
+        """Return whether there is a column of steps; one without a name, as pandas writes, is none."""
+        return columns.step != "" and columns.step in self.columns
+
     def match_case(self, columns: ColumnNames) -> ColumnNames:
         """Return the names with those of seed and step as this file writes them, which may be ``Seed``.
 
@@ -115,14 +122,24 @@ class FileRows:
             PlumblineError: the cell is empty, or holds no number.
         """
         cell = self.read_text(row, column)
-        # A program that prints its numbers as text leaves their quotes.
-        bare = cell[1:-1] if cell[0] in "'\"" and cell[0] == cell[-1] else cell
-        try:
-            if "_" in bare:
-                raise ValueError
-            return float(bare)
-        except ValueError:
+        bare = cell[1:-1] if cell[0] in QUOTES and cell[0] == cell[-1] else cell
+        if "_" in bare or (number := parse_float(bare)) is None:
             self.fail(row, column, f"{cell!r} is not a number; write it as 0.123 or 1.23e-1, without units")
+        return number
+
+
+def parse_float(cell: Any) -> float | None:
+    """The number that a cell of a table or a value of JSON is, which may be NaN or infinite; None of anything else."""
+    try:
+        return None if isinstance(cell, bool) else float(cell)
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def is_non_finite(cell: str) -> bool:
+    """Whether a cell is how a program writes that there is no finite number."""
+    number = parse_float(cell)
+    return number is not None and not math.isfinite(number)
 
 
 def name_lines(lines: Sequence[int]) -> str:

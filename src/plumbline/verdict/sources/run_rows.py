@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NoReturn
 
@@ -13,6 +13,7 @@ from plumbline.verdict.evidence import CRASH, FINISHED, KEEP, RUNNING, Evidence,
 from plumbline.verdict.formatting import name_some, quote
 from plumbline.verdict.outcome import CannotBeJudgedError
 from plumbline.verdict.seed_values import describe_seed, name_by_rank, normalize_seed
+from plumbline.verdict.sources.column_names import names_steps
 from plumbline.verdict.sources.evaluation_columns import list_other_evaluations
 from plumbline.verdict.sources.measure_columns import (
     choose_columns,
@@ -28,9 +29,9 @@ from plumbline.verdict.sources.metric_rows import (
     read_runs_without,
 )
 from plumbline.verdict.sources.printed_spreads import PrintedSpread, drop_units, list_unread_columns, read_summaries
-from plumbline.verdict.sources.row_files import ColumnNames, FileRow, FileRows, name_lines
+from plumbline.verdict.sources.row_files import ColumnNames, FileRow, FileRows, name_lines, parse_float
 from plumbline.verdict.sources.run_statuses import RunStatuses, write_mapping_flag
-from plumbline.verdict.sources.step_columns import check_no_steps, names_steps
+from plumbline.verdict.sources.step_columns import check_no_steps
 
 #: Which of several steps of a run has its value, besides a step's number.
 LAST, BEST = "last", "best"
@@ -72,37 +73,33 @@ def read_table(
     runs, notes = _group_by_run(rows, columns, statuses, column, chosen)
     runs |= {key: [run] for key, run in read_runs_without(rows, columns, statuses, chosen, metric).items()}
     notes += [*unit_notes, *list_unread_columns(rows, columns, column)]
-    by_method: dict[str, dict[str, RunEvidence]] = {}
-    cells, without_measures = {row.line: row.cells for row in rows.rows}, frozenset((column, columns.step))
+    row_of: dict[int | None, FileRow] = {row.line: row for row in rows.rows}
     picked = _choose_steps(rows, columns, runs, higher=higher, at_step=at_step, notes=notes)
-    with_values = {key: run.line for key, run in picked.items() if run.line is not None and run.value is not None}
-    counted = {key: FileRow(line, cells[line]) for key, line in with_values.items()}
-    dropped, disagreeing = choose_columns(
-        [(method, row.cells) for (method, _), row in counted.items()], without=without_measures
-    )
-    without_measures |= dropped
-    start, *seeming = find_start_column([row.cells for row in counted.values()], without=without_measures)
+    counted = {key: row_of[run.line] for key, run in picked.items() if run.value is not None}
+    others = frozenset((column, columns.step))
+    dropped, disagreeing = choose_columns([(method, row.cells) for (method, _), row in counted.items()], without=others)
+    others |= dropped
+    start, *seeming = find_start_column([row.cells for row in counted.values()], without=others)
+    by_method: dict[str, dict[str, RunEvidence]] = {}
     for (method, seed), run in picked.items():
-        of_row = cells[run.line] if run.line is not None else {}
-        measures: dict[str, Any] = {
-            **read_measures(of_row, without=without_measures),
-            **read_start({start: of_row.get(start)}),
-        }
+        cells = row_of[run.line].cells
+        measures: dict[str, Any] = {**read_measures(cells, without=others), **read_start({start: cells.get(start)})}
         own_step = {} if run.step is None else {"step": run.step}
         by_method.setdefault(method, {})[seed] = replace(run, **measures | own_step)
-    notes += [*_note_times(by_method, cells, without_measures), *_note_starts(by_method, start, *seeming)]
+    every_run = [(run, row_of[run.line].cells) for of_method in by_method.values() for run in of_method.values()]
+    notes += [*_note_times(every_run, others), *_note_starts(by_method, start, *seeming)]
     empty: dict[str, tuple[int, ...]] = {}
     lines, unevaluated = {row.line for row in chosen}, list[str]()
     for method, of_method in by_method.items():
         without = {seed: run for seed, run in of_method.items() if _is_empty(run)}
-        if without and len(without) == len(of_method):
-            empty[method] = tuple(run.line for run in without.values() if run.line is not None)
+        if len(without) == len(of_method):
+            empty[method] = tuple(row_of[run.line].line for run in without.values())
             continue
         for seed, run in without.items():
             if run.line in lines:
                 problem = "is empty, and other runs of {!r} have a value; write nan if the run diverged, or its value"
                 rows.fail(run, column, problem.format(method))
-            unevaluated.append(f"{quote(method)}, {describe_seed(seed)}")
+            unevaluated.append(_describe_run(method, seed))
             del of_method[seed]
     return Evidence(
         metric=metric,
@@ -122,18 +119,15 @@ def read_table(
     )
 
 
-def _note_times(
-    by_method: Mapping[str, Mapping[str, RunEvidence]], cells: Mapping[int, Mapping[str, str]], without: frozenset[str]
-) -> list[str]:
-    """State which columns may say how long runs took, where none does in a known unit."""
-    runs = [run for of_method in by_method.values() for run in of_method.values()]
-    if any(run.seconds is not None for run in runs):
+def _note_times(runs: Sequence[tuple[RunEvidence, Mapping[str, str]]], without: frozenset[str]) -> list[str]:
+    """State which columns may say how long runs took, each given with its cells, where none does in a known unit."""
+    if any(run.seconds is not None for run, _ in runs):
         return []
-    of_rows = [list_times_without_unit(cells[run.line], without=without) for run in runs if run.line is not None]
+    names = [name for _, cells in runs for name in list_times_without_unit(cells, without=without)]
     return [
         f"How long runs took is not known, because column {quote(name)} has no unit: name it "
         f"{quote(f'{name}_s')} if it is in seconds."
-        for name in dict.fromkeys(name for names in of_rows for name in names)
+        for name in dict.fromkeys(names)
     ]
 
 
@@ -156,49 +150,41 @@ def _group_by_run(
 ) -> tuple[dict[tuple[str, str], list[RunEvidence]], list[str]]:
     """The rows of each run, by method and seed."""
     notes = statuses.list_read()
-    seeded, stepped = columns.seed in rows.columns, _has_steps(rows, columns)
-    readings: dict[str, list[tuple[str, RunEvidence]]] = {}
+    seeded, stepped = columns.seed in rows.columns, rows.has_steps(columns)
+    by_method: dict[str, dict[str, list[RunEvidence]]] = {}
     for row in chosen:
         seed = normalize_seed(rows.read_text(row, columns.seed)) if seeded else ""
-        step = rows.read_number(row, columns.step) if stepped else 0.0
-        if not math.isfinite(step):
+        step = rows.read_number(row, columns.step) if stepped else None
+        if step is not None and not math.isfinite(step):
             rows.fail(row, columns.step, "a step is a finite number")
-        readings.setdefault(rows.read_text(row, columns.method), []).append(
-            (seed, _read_run(rows, statuses, column, row, step if stepped else None))
-        )
+        of_method = by_method.setdefault(rows.read_text(row, columns.method), {})
+        of_method.setdefault(seed, []).append(_read_run(rows, statuses, column, row, step))
     if not seeded:
         notes.append(
             f"There is no column {quote(columns.seed)}: each row of a method is one of its runs, and none is paired."
         )
-        for method, readings_of_method in readings.items():
+        for method, of_method in by_method.items():
             # By value, so that another order of the rows is the same table.
             ranked = sorted(
-                (each for _, each in readings_of_method),
-                key=lambda each: (_loss_word(each), each.value is None, each.value or 0),
+                of_method[""],
+                key=lambda run: (run.word if run.status == CRASH else "", run.value is None, run.value or 0),
             )
-            readings[method] = [(name_by_rank(method, rank), each) for rank, each in enumerate(ranked, start=1)]
-    runs: dict[tuple[str, str], list[RunEvidence]] = {}
-    for method, readings_of_method in readings.items():
-        for seed, each in readings_of_method:
-            runs.setdefault((method, seed), []).append(each)
+            by_method[method] = {name_by_rank(method, rank): [run] for rank, run in enumerate(ranked, start=1)}
+    runs = {(method, seed): of_run for method, of_method in by_method.items() for seed, of_run in of_method.items()}
     resumed = []
     for (method, seed), of_run in runs.items():
-        if len(of_run) == 1 or (stepped and len({each.step for each in of_run}) == len(of_run)):
+        if len({run.step for run in of_run}) == len(of_run):
             continue
-        if not stepped or (counted_rows := _drop_repeated_steps(of_run)) is None:
-            _refuse_repeat(rows, columns, method, seed, of_run, stepped=stepped)
+        if (counted_rows := _drop_repeated_steps(of_run)) is None:
+            _refuse_repeat(rows, columns, method, seed, of_run)
         runs[method, seed] = counted_rows
-        resumed.append(f"{quote(method)}, {describe_seed(seed)}")
+        resumed.append(_describe_run(method, seed))
     if resumed:
         more = f" and {len(resumed) - 8} more" if len(resumed) > 8 else ""
         notes.append(
             f"Went on from an earlier step ({'; '.join(resumed[:8])}{more}): from there on the later rows count."
         )
     return runs, notes
-
-
-def _has_steps(rows: FileRows, columns: ColumnNames) -> bool:
-    return columns.step != "" and columns.step in rows.columns  # pandas has a column without a name
 
 
 def _drop_repeated_steps(of_run: list[RunEvidence]) -> list[RunEvidence] | None:
@@ -212,29 +198,29 @@ def _drop_repeated_steps(of_run: list[RunEvidence]) -> list[RunEvidence] | None:
     for reading in of_run:
         if counted_rows and _step_order(reading) <= first:
             return None
-        while (
-            counted_rows and _step_order(counted_rows[-1]) >= _step_order(reading) and not _loss_word(counted_rows[-1])
-        ):
+        while counted_rows and _step_order(counted_rows[-1]) >= _step_order(reading):
+            if counted_rows[-1].status == CRASH:
+                break
             counted_rows.pop()
         counted_rows.append(reading)
     return counted_rows
 
 
-def _refuse_repeat(
-    rows: FileRows, columns: ColumnNames, method: str, seed: str, of_run: list[RunEvidence], *, stepped: bool
-) -> NoReturn:
+def _refuse_repeat(rows: FileRows, columns: ColumnNames, method: str, seed: str, of_run: list[RunEvidence]) -> NoReturn:
     """Refuse a run that is there twice, with the first row that shows it."""
     lines: dict[float, int | None] = {}
     again = next(each for each in of_run if lines.setdefault(_step_order(each), each.line) != each.line)
-    where = f" at step {_step_order(again):g}" if stepped else ""
-    whole = "; of a run that was begun again, delete the rows before that" if stepped else ""
-    if step := "" if stepped else next(filter(names_steps, rows.columns), ""):
-        whole = f"; if its rows are steps of one run, say so: --step-column {step}"
+    where, remedy = "", ""
+    if again.step is not None:
+        where = f" at step {again.step:g}"
+        remedy = "; of a run that was begun again, delete the rows before that"
+    elif step := next(filter(names_steps, rows.columns), ""):
+        remedy = f"; if its rows are steps of one run, say so: --step-column {step}"
     rows.fail(
         again,
         columns.seed,
         f"{method!r} has seed {seed!r}{where} already in line {lines[_step_order(again)]}; a run counts once: give a "
-        f"repeat another seed{whole}",
+        f"repeat another seed{remedy}",
     )
 
 
@@ -246,9 +232,8 @@ def _read_run(rows: FileRows, statuses: RunStatuses, column: str, row: FileRow, 
     return RunEvidence(value=value, file=rows.path, line=row.line, status=status, word=word, step=step)
 
 
-def _loss_word(run: RunEvidence) -> str:
-    """The word for why a run was lost; empty if it was not."""
-    return run.word if run.status == CRASH else ""
+def _describe_run(method: str, seed: str) -> str:
+    return f"{quote(method)}, {describe_seed(seed)}"
 
 
 def _step_order(run: RunEvidence) -> float:
@@ -271,30 +256,34 @@ def _choose_steps(
     notes: list[str],
 ) -> dict[tuple[str, str], RunEvidence]:
     """One reading of each run, by the rule that was requested."""
-    if not _has_steps(rows, columns):
+    if not rows.has_steps(columns):
         if at_step:
             raise PlumblineError(f"--at-step {at_step}: {rows.path} has no column {columns.step!r}; see --step-column")
         return {key: readings[0] for key, readings in runs.items()}
     picked: dict[tuple[str, str], RunEvidence] = {}
     for key, readings in runs.items():
-        filled = sorted((each for each in readings if _loss_word(each) or each.value is not None), key=_step_order)
-        lost = [each for each in filled if _loss_word(each)]  # at any step: a run that diverged has no value at others
-        end = max(readings, key=_step_order)
-        picked[key] = lost[-1] if lost else end if end.status == RUNNING or not filled else filled[-1]
-        if not filled or lost or end.status == RUNNING or at_step in ("", LAST):
-            continue
-        valued = [each for each in filled if each.value is not None]
-        if at_step == BEST:
-            picked[key] = (max if higher else min)(valued, key=lambda each: each.value or 0.0)
-            continue
-        at_that_step = [each for each in valued if each.step == _parse_step(at_step)]
-        if not at_that_step:
-            rows.fail(readings[-1], columns.step, f"{key[0]!r}, seed {key[1]!r} has no value at step {at_step}")
-        picked[key] = at_that_step[0]
+        in_order = sorted(readings, key=_step_order)
+        lost = [
+            run for run in in_order if run.status == CRASH
+        ]  # at any step: a run that diverged has no value at others
+        valued = [run for run in in_order if run.value is not None]
+        if lost:
+            picked[key] = lost[-1]
+        elif in_order[-1].status == RUNNING or not valued:
+            picked[key] = in_order[-1]
+        elif at_step in ("", LAST):
+            picked[key] = valued[-1]
+        elif at_step == BEST:
+            picked[key] = (max if higher else min)(valued, key=lambda run: run.value or 0.0)
+        else:
+            at_that_step = [run for run in valued if run.step == _parse_step(at_step)]
+            if not at_that_step:
+                rows.fail(readings[-1], columns.step, f"{key[0]!r}, seed {key[1]!r} has no value at step {at_step}")
+            picked[key] = at_that_step[0]
     runs_at: dict[float, list[str]] = {}
     for (method, seed), each in picked.items():
         if each.value is not None:
-            runs_at.setdefault(_step_order(each), []).append(f"{quote(method)}, {describe_seed(seed)}")
+            runs_at.setdefault(_step_order(each), []).append(_describe_run(method, seed))
     ends = sorted(runs_at)
     if at_step == "" and len(ends) > 1:
         most = max(ends, key=lambda end: len(runs_at[end]))
@@ -316,10 +305,9 @@ def _choose_steps(
 
 
 def _parse_step(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise PlumblineError(f"--at-step {text!r} is a step's number, or {LAST}, or {BEST}") from None
+    if (step := parse_float(text)) is None:
+        raise PlumblineError(f"--at-step {text!r} is a step's number, or {LAST}, or {BEST}")
+    return step
 
 
 #: The column that says of how many runs a row is the mean.

@@ -6,18 +6,31 @@ has none, which is its method's outcome; one that runs or waits has none yet; an
 
 from __future__ import annotations
 
+import math
 import re
 import shlex
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
+from functools import cache
 from typing import NamedTuple, NoReturn
 
 from plumbline.core.errors import PlumblineError, nearest
-from plumbline.core.escape_sequences import strip_escapes
 from plumbline.core.formats import format_count
 from plumbline.verdict.evidence import CRASH, DISCARD, FINISHED, KEEP, RUNNING
 from plumbline.verdict.formatting import join_with_and, quote
 from plumbline.verdict.sources import failure_columns
-from plumbline.verdict.sources.row_files import ColumnNames, FileRow, FileRows, name_lines
+from plumbline.verdict.sources.column_names import (
+    ERRORS,
+    EXIT_CODES,
+    FLAGS,
+    OF_A_RUN,
+    STATUSES,
+    find_ending,
+    names_an_end,
+    quote_columns,
+    split_name,
+)
+from plumbline.verdict.sources.row_files import QUOTES, ColumnNames, FileRow, FileRows, name_lines, parse_float
 
 #: Meaning -> words of loops, trackers (W&B, MLflow, Optuna) and schedulers (SLURM), in lower case, with `_` for spaces.
 WORDS = {
@@ -33,9 +46,6 @@ WORDS = {
 MEANING = {word: meaning for meaning, words in WORDS.items() for word in words.split()}
 #: What a message names of them.
 _MEANINGS = "meanings: crashed, running, finished; of a search's log also keep, discard"
-#: The last word of the name of a column of statuses, in lower case; and words before it that speak of a run.
-NAMES = ("status", "state", "jobstate", "runstate", "trialstate")
-_OF_A_RUN = frozenset(("exit", "job", "process", "return", "run", "sys", "task", "trial"))
 #: Words that other columns have too: they make no column one of statuses.
 _COMMON = frozenset(("active", "created", "inf", "nan", "ok", "passed", "published"))
 #: Words of lost runs and of others that name a configuration too: a network is pruned, a link suspended.
@@ -53,6 +63,7 @@ class RunStatus(NamedTuple):
     word: str
 
 
+@cache
 def translate_status(word: str) -> str | None:
     """Return what a word states of a run; None of an unknown one.
 
@@ -97,10 +108,9 @@ class RunStatuses:
 
     def __init__(self, rows: FileRows, columns: ColumnNames) -> None:
         self._rows, self._map = rows, columns.status_map
-        self._read: dict[str, str | None] = {"": FINISHED}
-        self._notes: list[str] = []
+        self._notes: dict[str, str] = {}
         self._unread: list[str] = []
-        self._method = columns.method if columns.method in rows.columns else ""
+        self._method, self._seed = columns.method if columns.method in rows.columns else "", columns.seed
         self._value = columns.value if {columns.value, "metric"} <= {*rows.columns} else columns.metric
         if columns.status != ColumnNames().status:
             self.columns: tuple[str, ...] = (columns.status,) if columns.status else ()
@@ -120,12 +130,15 @@ class RunStatuses:
         """Find the columns of yes and no, of exit codes, and of errors among some."""
         cells = {each: self._first_rows(each) for each in columns}
         self._exit_codes = {each for each, texts in cells.items() if self._holds_exit_codes(each, texts)}
-        flags = {
-            each: failure_columns.find_flag(each, texts, is_named=is_named)
-            for each, texts in cells.items()
-            if each not in self._exit_codes
-        }
-        self._flags = {each: flag for each, flag in flags.items() if flag is not None}
+        self._flags: dict[str, tuple[str, str]] = {}
+        for each, texts in cells.items():
+            if each in self._exit_codes or (flag := failure_columns.find_flag(each, texts, is_named=is_named)) is None:
+                continue
+            yes = [word for word in texts if word.lower() in failure_columns.YES]
+            if not is_named and not find_ending(each, FLAGS) and self._is_setting(each, yes):
+                self._note_unread(each, yes)
+            else:
+                self._flags[each] = flag
         self._errors = {each for each in cells if each not in self._flags and self._holds_errors(each)}
 
     def read_status(self, row: FileRow) -> RunStatus:
@@ -136,10 +149,13 @@ class RunStatuses:
         """
         status, column = RunStatus(FINISHED, ""), ""
         for each in self.columns:
-            if not (word := strip_escapes(row.cells.get(each, ""))) or self._says_nothing(row, each, word):
-                continue
+            word = row.cells[each]
+            if not word or (word.lower() == "inactive" and any(row.cells[flag] for flag in self._flags)):
+                continue  # an inactive run may have failed, which another column says
             if (meaning := self._translate(word, each)) is None:
                 self._refuse_unknown(row, each, word)
+            if not meaning:
+                continue
             if column and _merge_finished(meaning) != _merge_finished(status.meaning):
                 self._rows.fail(
                     row,
@@ -152,97 +168,83 @@ class RunStatuses:
 
     def keeps(self) -> bool:
         """Whether some row states that its run was kept, as the log of a search does."""
-        return any(self._translate(row.cells.get(each, "")) == KEEP for each in self.columns for row in self._rows.rows)
-
-    def list_notes(self) -> list[str]:
-        """State which columns were read as statuses, and which cells that could be were not."""
-        return self.list_read() + self.list_unread()
+        return any(self._translate(row.cells[each]) == KEEP for each in self.columns for row in self._rows.rows)
 
     def list_read(self) -> list[str]:
         """State which columns were read as statuses, where that is not plain from their name."""
         unusual = [each for each in self.columns if each != ColumnNames().status]
-        sentence = "column says how its run ended" if len(unusual) == 1 else "columns say how its run ended"
-        return [f"{join_with_and([quote(each) for each in unusual])}: this {sentence}."] * bool(unusual)
+        subject = "this column says" if len(unusual) == 1 else "these columns say"
+        return [f"{quote_columns(unusual)}: {subject} how its run ended."] * bool(unusual)
 
     def list_unread(self) -> list[str]:
         """State which cells could say how a run ended, and were not read so."""
         counted = [row for row in self._rows.rows if self.read_status(row).meaning not in (CRASH, RUNNING)]
-        return self._notes + [note for each in self._unread if (note := self._describe_unread(each, counted))]
+        return [*self._notes.values(), *filter(None, (self._describe_unread(each, counted) for each in self._unread))]
 
     def _describe_unread(self, column: str, counted: Sequence[FileRow]) -> str:
         """State what a column that was not read says of runs that count; empty if it is none of their end."""
-        if any(quote(column) in note for note in self._notes):
+        if column in self._notes:
             return ""
         texts = self._first_rows(column)
-        cells = {row.cells.get(column, "") for row in self._rows.rows}
         is_of_an_end = (
-            failure_columns.names_an_end(column)
+            names_an_end(column)
             or failure_columns.may_hold_exit_codes(column, texts)
             or failure_columns.counts_nans(column, texts, varies=self._varies(column))
         )
-        if is_of_an_end and len(cells) > 1:
-            return self._write_unread(column, list(texts), [row.line for row in texts.values()])
+        if is_of_an_end and len({row.cells[column] for row in self._rows.rows}) > 1:
+            return self._write_unread(column, texts, texts.values())
         if self._method and not self._varies(column):
             return ""  # a configuration
         failed = [
             row
             for row in counted
-            if failure_columns.states_failure(word := row.cells.get(column, "")) and not _is_number(word)
+            if failure_columns.FAILURE.search(word := row.cells[column]) and parse_float(word) is None
         ]
-        return self._write_unread(column, [row.cells[column] for row in failed], [row.line for row in failed])
+        return self._write_unread(column, [row.cells[column] for row in failed], failed)
 
     def _name_reason(self, column: str, word: str) -> str:
         """What is told of a run: the name of a column of yes and no, an exit code with its name, or the word itself."""
         if column in self._flags:
             name = failure_columns.name_flag(column)
-            return name if failure_columns.is_yes(word) else f"{name}: {word.lower()}"
+            return name if word.lower() in failure_columns.YES else f"{name}: {word.lower()}"
         if column in self._errors:
             return f"{column}: {word[:60]}"
         return f"{column} {word}" if column in self._exit_codes else word.lower()
 
     def _translate(self, word: str, column: str = "") -> str | None:
+        """What a word says of a run; "" if it leaves open how that ended, None of an unknown word."""
+        if column in self._errors and word.lower() in failure_columns.NO_ERROR:
+            return ""
         if word.lower() in self._map:
             return self._map[word.lower()]
         if column in self._flags:
-            return self._flags[column][not failure_columns.is_yes(word)]
+            return self._flags[column][word.lower() not in failure_columns.YES]
         if column in self._exit_codes:
             return failure_columns.translate_exit_code(word)
         if column in self._errors:
             return CRASH
         if word.lower() == "terminated" and re.fullmatch(r"trial[\W_]?status", column, re.IGNORECASE):
-            return self._map.get("terminated", FINISHED)  # Ray Tune's word for a trial that went to its end
-        if word not in self._read:
-            self._read[word] = self._map.get(word.lower()) or translate_status(word)
-        return self._read[word]
+            return FINISHED  # Ray Tune's word for a trial that went to its end
+        return translate_status(word)
 
     def _holds_exit_codes(self, column: str, words: Collection[str]) -> bool:
-        if failure_columns.holds_exit_codes(column, words):
+        if find_ending(column, EXIT_CODES) and failure_columns.are_exit_codes(words):
             return True
         if not failure_columns.may_hold_exit_codes(column, words):
             return False
         # Where no run ended well by it, it is another thing: the layer of an early exit, a signal's level.
-        cells = {strip_escapes(row.cells.get(column, "")) for row in self._rows.rows}
+        cells = {row.cells[column] for row in self._rows.rows}
         ended_well = any(not cell or failure_columns.translate_exit_code(cell) == FINISHED for cell in cells)
         killed = failure_columns.are_killed(words) and not (
             self._is_configuration(column) and _KILLED.isdisjoint(word.partition(".")[0] for word in words)
         )
         return failure_columns.names_signals(words) or (ended_well and (self._varies(column) or killed))
 
-    def _says_nothing(self, row: FileRow, column: str, word: str) -> bool:
-        """Whether a word leaves open how its run ended: a run that has not failed may still run, and an inactive one
-        may have failed, which another column says.
-        """
-        if word.lower() == "inactive":
-            return any(row.cells.get(each) for each in self._flags)
-        if column in self._errors:
-            return failure_columns.states_nothing(word)
-        return column in self._flags and not self._translate(word, column)
-
     def _first_rows(self, column: str) -> dict[str, FileRow]:
         """The words of a column, each with its first row."""
         cells: dict[str, FileRow] = {}
         for row in self._rows.rows:
-            if word := strip_escapes(row.cells.get(column, "")):
+            if word := row.cells[column]:
                 cells.setdefault(word, row)
         return cells
 
@@ -253,27 +255,27 @@ class RunStatuses:
             PlumblineError: they are the same of all runs of a method, as a configuration is, and name no failure.
         """
         cells = self._first_rows(column)
-        texts = [word for word in cells if not failure_columns.states_nothing(word)]
-        if not failure_columns.names_errors(column) or not texts or any(map(_is_number, texts)):
+        texts = [word for word in cells if word.lower() not in failure_columns.NO_ERROR]
+        if not find_ending(column, ERRORS) or not texts or any(parse_float(text) is not None for text in texts):
             return False
-        sure = all(map(failure_columns.states_failure, texts))
+        sure = all(map(failure_columns.FAILURE.search, texts))
         if not sure and not self._varies(column):
-            if all(row.cells.get(column) for row in self._rows.rows):
+            if all(row.cells[column] for row in self._rows.rows):
                 return False
             self._refuse_unclear(column, cells[texts[0]], f"{texts[0]!r} may be a setting")
         return True
 
     def _is_named(self, column: str) -> bool:
         """Whether a column is one of statuses by its name; the numbers of a `random_state` are none."""
-        parts = failure_columns.split_name(column)
-        if not (parts and (parts[-1] in NAMES or parts[-1].endswith("status"))):
+        parts = split_name(column)
+        if not (parts and (parts[-1] in STATUSES or parts[-1].endswith("status"))):
             return False
-        if len(parts) == 1 or parts[-2] in _OF_A_RUN:
+        if len(parts) == 1 or parts[-2] in OF_A_RUN:
             return True
         texts = self._first_rows(column)
         if parts[-1] == "state" and not any(self._translate(word) for word in texts):
             return False  # of the country (`us_state`), of the optimizer
-        return not all(map(_is_number, texts))
+        return any(parse_float(text) is None for text in texts)
 
     def _holds_statuses(self, column: str, *, others: bool) -> bool:
         """Whether a column holds statuses by its words; `others`: the name of another column states that it does.
@@ -284,58 +286,60 @@ class RunStatuses:
         cells = self._first_rows(column)
         meanings = {word: self._translate(word) for word in cells}
         outcomes = {word for word, means in meanings.items() if means in (CRASH, RUNNING, FINISHED)}
-        if not any(word.lower() not in _COMMON for word in outcomes):
+        if all(word.lower() in _COMMON for word in outcomes):
             return False
         lost = {word for word in outcomes if meanings[word] in (CRASH, RUNNING)}
         sure = {word for word in lost if _normalize(word) not in _CHOSEN}
         unknown = [word for word, means in meanings.items() if means is None]
-        first = min((cells[word] for word in lost), key=lambda row: row.line, default=None)
         if unknown:
             if sure and 2 * len(unknown) <= len(cells):
                 self._refuse_unclear(column, cells[unknown[0]], f"{unknown[0]!r} is no status that is known")
             if lost:
                 self._note_unread(column, sorted(lost))
             return False
-        if first is None or not self._method or (others and sure):
+        if not lost or not self._method or (others and sure):
             return True
-        valued = [row for row in self._rows.rows if row.cells.get(column, "") in lost and self._has_value(row)]
+        lost_rows = [row for row in self._rows.rows if row.cells[column] in lost]
+        valued = [*filter(self._has_value, lost_rows)]
         if not valued:
             return True
         if not sure and (others or self._is_configuration(column)):
             self._note_unread(column, sorted(lost))
             return False
-        if self._varies(column) and any(
-            row.cells.get(column, "") in lost and not self._has_value(row) for row in self._rows.rows
-        ):
+        if self._varies(column) and len(valued) < len(lost_rows):
             return True
         self._refuse_unclear(column, valued[0], f"{valued[0].cells[column]!r} is said of a run that has a value")
 
     def _has_value(self, row: FileRow) -> bool:
-        cell = row.cells.get(self._value, "").strip("'\"")
-        return _is_number(cell) and cell.lower().lstrip("+-") not in ("nan", "inf", "infinity")
+        number = parse_float(row.cells.get(self._value, "").strip(QUOTES))
+        return number is not None and math.isfinite(number)
 
     def _varies(self, column: str) -> bool:
         """Whether runs of one method have different words."""
         first: dict[str, str] = {}
-        return any(
-            first.setdefault(row.cells.get(self._method, ""), word) != word
-            for row in self._rows.rows
-            for word in [row.cells.get(column, "")]
-        )
+        rows = [(row.cells.get(self._method, ""), row.cells[column]) for row in self._rows.rows]
+        return any(first.setdefault(method, word) != word for method, word in rows)
 
     def _is_configuration(self, column: str) -> bool:
         """Whether a column's words are a configuration's: the same of all runs of a method, each with a value."""
         return bool(self._method) and not self._varies(column) and all(map(self._has_value, self._rows.rows))
 
-    def _note_unread(self, column: str, unread_words: list[str]) -> None:
-        lines = [row.line for row in self._rows.rows if row.cells.get(column, "") in unread_words]
-        self._notes.append(self._write_unread(column, unread_words, lines))
+    def _is_setting(self, column: str, yes: Sequence[str]) -> bool:
+        """Whether a flag is a configuration's (`skip_nan`), as several runs of every method that has it show."""
+        rows = [row for row in self._rows.rows if row.cells[column] in yes]
+        runs = {(row.cells.get(self._method, ""), row.cells.get(self._seed, row.line)) for row in rows}
+        return self._is_configuration(column) and min(Counter(method for method, _ in runs).values()) > 1
+
+    def _note_unread(self, column: str, words: Sequence[str]) -> None:
+        rows = [row for row in self._rows.rows if row.cells[column] in words]
+        self._notes[column] = self._write_unread(column, words, rows)
 
     @staticmethod
-    def _write_unread(column: str, unread_words: Sequence[str], lines: Sequence[int]) -> str:
-        if not unread_words:
+    def _write_unread(column: str, words: Iterable[str], rows: Iterable[FileRow]) -> str:
+        lines = [row.line for row in rows]
+        if not lines:
             return ""
-        few = join_with_and([quote(word[:60]) for word in dict.fromkeys(unread_words)][:3])
+        few = join_with_and([quote(word[:60]) for word in dict.fromkeys(words)][:3])
         return (
             f"Column {quote(column)} is not read as statuses, although {few} ({format_count(len(lines), 'row')}: "
             f"{name_lines(lines)}) could be one: {_write_flag('--status-column', column)} reads it."
@@ -371,14 +375,6 @@ def _write_flag(flag: str, value: str) -> str:
 
 def _normalize(word: str) -> str:
     return re.sub(r"[\s_-]+", "_", word.strip().lower().rpartition(".")[2])
-
-
-def _is_number(word: str) -> bool:
-    try:
-        float(word)
-    except ValueError:
-        return False
-    return True
 
 
 def _merge_finished(meaning: str) -> str:

@@ -9,29 +9,9 @@ from itertools import pairwise
 from typing import NoReturn
 
 from plumbline.core.errors import PlumblineError
-from plumbline.verdict.formatting import join_with_and, quote
-from plumbline.verdict.sources.failure_columns import split_name
+from plumbline.verdict.sources.column_names import RUN_NUMBERS, has_word, names_steps, quote_columns
 from plumbline.verdict.sources.row_files import ColumnNames, FileRow, FileRows
 
-_STEPS = """
-    step steps timestep timesteps epoch epochs ep iter iters iteration iterations it itr update updates round rounds
-    checkpoint checkpoints ckpt snapshot token tokens sample samples example examples batches episode episodes
-    generation generations frame frames
-"""
-_TIMES = "time runtime walltime wallclock clock elapsed duration seconds secs sec minutes mins hours hrs"
-_COUNTED = """
-    global train trainer training optimizer opt eval val validation test current cur total seen processed consumed
-    count number num nr idx index n m k b env environment wall run relative process s min h hr d ms
-"""
-#: Words of which a name of steps has one, words of names of a time, and words that may stand with both: no
-#: `warmup_steps`, no `best_epoch`.
-STEPS, TIMES, BESIDE = frozenset(_STEPS.split()), frozenset(_TIMES.split()), frozenset(_COUNTED.split())
-_NUMBERS = """
-    id ids run seed state rep repeat repetition replica replicate trial try attempt fold split index idx row rank number
-    num nr no job task pid port host node gpu
-"""
-#: Words of names of what numbers runs, and not the steps of one.
-NUMBERS = frozenset(_NUMBERS.split())
 #: A step as loggers write it: `3`, `3/8`, `ckpt-3000`, `out/step_3000.pt`, `10k`, `1,000`; the end of a cell is read.
 _STEP = re.compile(
     r"(?:.*/)??(?:\D*[^\d.,])??(\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?) ?([kmb]?)(?: ?(?:/|of) ?\d[\d,]*)?(?:/|\.[a-z]+)?",
@@ -45,11 +25,6 @@ COURSE = 4
 SPAN = 1.5
 #: How far the gaps of a course are from each other, and two that begin alike: times are not exact.
 _EVEN, _ALIKE = 1.25, 1.1
-
-
-def names_steps(column: str) -> bool:
-    """Whether a name is that of steps, epochs, or what was read so far, in any case."""
-    return _is_of(STEPS, column)
 
 
 def check_no_steps(
@@ -75,18 +50,18 @@ def check_no_steps(
         by_method = _read_steps(chosen, columns, name)
         segments = [segment for side in by_method.values() for segment in _split_at_starts(side)]
         is_course = bool(segments) and min(map(len, segments)) >= COURSE
-        if _is_of(STEPS | TIMES, name):
+        if names_steps(name, or_time=True):
             if is_course and _are_courses(segments):
                 _refuse(rows, columns, name)
             may_be = names_steps(name) and (is_course or _recur(by_method) or _spread(by_method))
         else:
             may_be = is_course and _are_steps_of_another_name(name, segments)
         if may_be:
-            seeming.append(quote(name))
+            seeming.append(name)
     if not seeming:
         return []
     return [
-        f"{join_with_and(seeming)} may be steps of runs, and each row was read as a run of its own: if several are of "
+        f"{quote_columns(seeming)} may be steps of runs, and each row was read as a run of its own: if several are of "
         "one run, name the column that says which (--seed-column)."
     ]
 
@@ -98,11 +73,6 @@ def _refuse(rows: FileRows, columns: ColumnNames, name: str) -> NoReturn:
         f"one with --seed-column{flag}, or keep one row a run. If each row is a run of its own: --step-column '', or "
         "--seed-column with the column that numbers them"
     )
-
-
-def _is_of(words: frozenset[str], column: str) -> bool:
-    parts = {*split_name(column)}
-    return not parts.isdisjoint(words) and parts <= words | BESIDE
 
 
 def _read_steps(chosen: Sequence[FileRow], columns: ColumnNames, name: str) -> dict[str, list[float]]:
@@ -153,7 +123,7 @@ def _are_steps_of_another_name(name: str, segments: Sequence[Sequence[float]]) -
     numbers = [number for each in segments for number in each]
     counts_rows = all(after - before == 1 for each in segments for before, after in pairwise(each))
     is_whole = all(map(float.is_integer, numbers))
-    return NUMBERS.isdisjoint(split_name(name)) and is_whole and not counts_rows and _are_same(segments)
+    return not has_word(name, RUN_NUMBERS) and is_whole and not counts_rows and _are_same(segments)
 
 
 def _recur(by_method: Mapping[str, Sequence[float]]) -> bool:

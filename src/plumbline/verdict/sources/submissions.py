@@ -26,7 +26,7 @@ from plumbline.verdict.seed_values import normalize_seed
 from plumbline.verdict.sources.bounded_reading import LARGEST, count_decimals, list_files_below, read_text
 from plumbline.verdict.sources.measure_columns import read_measures, read_start
 from plumbline.verdict.sources.records import Printed, Record
-from plumbline.verdict.sources.row_files import MOST_BYTES, ColumnNames, make_rows
+from plumbline.verdict.sources.row_files import MOST_BYTES, ColumnNames, make_rows, parse_float
 from plumbline.verdict.sources.run_statuses import RunStatus, RunStatuses
 from plumbline.verdict.sources.training_log import LogPart
 
@@ -122,15 +122,14 @@ def _read_statuses(
         return dict.fromkeys(results, RunStatus(FINISHED, "")), []
     rows = make_rows(path, [(place, result) for place, (_, result) in enumerate(results.values(), start=1)])
     statuses = RunStatuses(rows, columns)
-    return dict(zip(results, map(statuses.read_status, rows.rows))), statuses.list_notes()
+    return dict(zip(results, map(statuses.read_status, rows.rows))), statuses.list_read() + statuses.list_unread()
 
 
 def _make_run(path: Path, value: float, measures: Mapping[str, Any], status: RunStatus) -> RunEvidence:
     if math.isfinite(value):
         return RunEvidence(value=value, file=path, status=FINISHED, **measures)
-    if status.meaning in (CRASH, RUNNING):
-        return RunEvidence(value=None, file=path, status=status.meaning, word=status.word, **measures)
-    return RunEvidence(value=None, file=path, status=CRASH, word="diverged", **measures)
+    meaning, word = status if status.meaning in (CRASH, RUNNING) else (CRASH, "diverged")
+    return RunEvidence(value=None, file=path, status=meaning, word=word, **measures)
 
 
 def _read_results(path: Path, read: dict[str, Any], metric: str) -> dict[str, tuple[str, dict[str, Any]]]:
@@ -155,25 +154,20 @@ def _read_results(path: Path, read: dict[str, Any], metric: str) -> dict[str, tu
 
 
 def _read_number(path: Path, place: str, record: dict[str, Any], metric: str) -> float:
-    value = record.get(metric)
-    try:
-        if isinstance(value, bool):
-            raise TypeError
-        return float(value)  # type: ignore[arg-type]  # anything else is refused below
-    except (TypeError, ValueError, OverflowError):
+    number = parse_float(record.get(metric))
+    if number is None:
         numbers = [key for key, each in record.items() if isinstance(each, int | float) and not isinstance(each, bool)]
         raise PlumblineError(
             f"{path}{place and ', ' + place}: {metric!r} is no number; name one of {numbers} with --metric"
             f"{nearest(metric, numbers)}"
-        ) from None
+        )
+    return number
 
 
 def _check_headline(method: str, headline: Any, runs: dict[str, float], metric: str) -> list[str]:
     """Whether a submission's own number is that of its seeds."""
     mean = sum(runs.values()) / len(runs)
-    if not isinstance(headline, int | float) or not math.isfinite(mean):
-        return []
-    if abs(headline - mean) <= ROUNDING * abs(mean):
+    if not isinstance(headline, int | float) or not math.isfinite(mean) or abs(headline - mean) <= ROUNDING * abs(mean):
         return []
     return [f"{quote(method)} says {headline:g} in {quote(metric)}, but the mean of its seeds is {mean:.6g}."]
 
@@ -215,12 +209,7 @@ def read_records(folder: Path, part: SubmissionsPart, log: LogPart, metric: str,
     records = [_read_record(path, folder, part, metric) for path in files if path.name == part.file]
     # The headline breaks ties of a day: the better one came later.
     better = 1 if higher else -1
-    records.sort(
-        key=lambda each: (
-            each.date[:10] or "9",
-            better * each.headline.value if each.headline else math.inf,
-        )
-    )
+    records.sort(key=lambda each: (each.date[:10] or "9", better * each.headline.value if each.headline else math.inf))
     for order, record in enumerate(records):
         record.order = order
         record.read_logs(log, folder)
@@ -241,16 +230,9 @@ def _read_record(path: Path, folder: Path, part: SubmissionsPart, metric: str) -
     dated = re.match(r"\d{4}-\d{2}-\d{2}", path.parent.name)
     record.date = str(read.get(part.date) or (dated[0] if dated else ""))[:40]
     record.description = str(read.get("name", ""))[:200]
-    headlines = {
-        key: printed
-        for key in part.headline
-        if (printed := _read_printed(read.get(key))) and math.isfinite(printed.value)
-    }
-    key = next(iter(headlines), None)
-    if key is None:
+    record.headline = next(filter(None, (_read_printed(read.get(key)) for key in part.headline)), None)
+    if record.headline is None:
         record.unread.append(f"{path.name} has no number {' or '.join(map(repr, part.headline))}")
-    else:
-        record.headline = headlines[key]
     listed = [_read_by_seed(read.get(key), metric) for key in part.seeds]
     by_key = [_keep_seeds(values) for values in listed]
     record.unread += [
@@ -271,10 +253,7 @@ def _read_record(path: Path, folder: Path, part: SubmissionsPart, metric: str) -
 
 
 def _read_printed(value: Any) -> Printed | None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    # Also of what is not a number, which the logs cannot give.
-    if not abs(value) <= LARGEST:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= LARGEST:  # nor NaN
         return None
     return Printed(float(value), count_decimals(getattr(value, "text", str(value))))
 

@@ -186,20 +186,12 @@ def read_log(path: Path, part: LogPart) -> TrainingLog:
             readings.append([])
             continue
         line = line[:LINE]
+        evaluations = _read_line(line, part)
+        readings[-1] += [(len(parts[-1]), *evaluation) for evaluation in evaluations]
         parts[-1].append(line)
-        for form in part.forms:
-            if (match := form.read(line)) is not None and parse_number(match[1]["value"]) is not None:
-                line_number = len(parts[-1]) - 1
-                readings[-1].append((line_number, *match))
-                count += 1
-                if count > EVALUATIONS:
-                    raise PlumblineError(f"{path} has more than {EVALUATIONS:,} evaluations, and is not read")
-                for other in part.other_forms:
-                    if (other_match := other.read(line)) is not None and parse_number(
-                        other_match[1]["value"]
-                    ) is not None:
-                        readings[-1].append((line_number, other.anchor, {**match[1], **other_match[1]}))
-                break
+        count += bool(evaluations)
+        if count > EVALUATIONS:
+            raise PlumblineError(f"{path} has more than {EVALUATIONS:,} evaluations, and is not read")
     quiet = [place for place in range(len(parts) - 1) if not readings[place]]
     code = max(quiet, key=lambda each: len(parts[each]), default=None)
     if code is not None and not any(line.startswith(CODE) for line in parts[code]):
@@ -208,9 +200,8 @@ def read_log(path: Path, part: LogPart) -> TrainingLog:
     printed_lines, numbered_readings = list[str](), list[tuple[int, str, dict[str, str]]]()
     for each, lines in enumerate(parts):
         if each != code:
-            numbered_readings += [
-                (len(printed_lines) + line_number, before, places) for line_number, before, places in readings[each]
-            ]
+            first = len(printed_lines)
+            numbered_readings += [(first + place, before, places) for place, before, places in readings[each]]
             printed_lines += lines
     runs = _divide_into_runs(path, numbered_readings)
     for run, printed in zip(runs, read_settings(printed_lines, [run.lines for run in runs])):
@@ -231,6 +222,15 @@ def read_log(path: Path, part: LogPart) -> TrainingLog:
         ),
         runs=tuple(runs),
     )
+
+
+def _read_line(line: str, part: LogPart) -> list[tuple[str, dict[str, str]]]:
+    """The evaluation on a line, by the first form that fits, and behind it those in other metrics; none without it."""
+    for form in part.forms:
+        if (match := form.read(line)) is not None:
+            others = ((other.anchor, other.read(line)) for other in part.other_forms)
+            return [match, *((label, match[1] | other[1]) for label, other in others if other is not None)]
+    return []
 
 
 def find_seed(path: Path, text: str) -> str:
