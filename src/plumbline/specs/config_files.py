@@ -119,7 +119,7 @@ class ConfigFile(ClosedStruct, frozen=True, kw_only=True):
     """config/config.yaml."""
 
     preset: Preset
-    studies: Literal["all"] | list[Name]
+    studies: Literal["all"] | Annotated[list[Name], Meta(min_length=1)]
     sizes: Absent[Literal["all"] | Annotated[list[Name], Meta(min_length=1)]] = None
     main_study: Name
     work: Text
