@@ -236,7 +236,10 @@ def change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, repository: Path) ->
         (lambda c: name_size_again(c), r"sizes.third: is 'deep' under another name"),
         (lambda c: (c["statements"][0].pop("pilot"), c["statements"][0].update(noise={})), r"0.noise: .*'deep'"),
         (lambda c: c["statements"][0]["measure"].update(less="validation_loss"), r"measure.less: .*`column`"),
-        (lambda c: c["statements"][2]["measure"].update(layers="early", less_layers="early"), r"less_layers: .*`layers`"),
+        (
+            lambda c: c["statements"][2]["measure"].update(layers="early", less_layers="early"),
+            r"less_layers: .*`layers`",
+        ),
         (lambda c: c["statements"][0].update(contrasts={"a": {"gpt": 1, "gpt_slow": 0}}), r"contrasts: 'a' .*by 0"),
         (lambda c: c["statements"][0].update(contrasts={"a": {"gpt.": 1}}), r"methods.gpt.variants: no variant ''"),
         (lambda c: c["statements"][4].update(seeds=[1, 2]), r"statements.4.seeds: .*0.25"),

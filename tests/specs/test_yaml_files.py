@@ -175,7 +175,6 @@ CARRIED = "is no path that Snakemake and a cluster's command lines carry unchang
         *[(work, CARRIED) for work in ("w$(touch X)", "w`id`", "it's", 'w"', "w\\", "w{x}", "w\n", "w\x00", "w\udcff")],
         *[(work, "is no path: it begins with - or ~") for work in ("-w", "~/w", " w", "w ")],
         *[(work, "is not the short form") for work in ("w/", "./w", "w//x", "w/./x", ".", "/", "a/../w")],
-        *[(work, "folder of the project") for work in ("results", "studies/mine", "logs/x", ".snakemake")],
         ("", "of length >= 1"),
         (3, "is not a text"),
     ],
@@ -189,6 +188,9 @@ def test_a_path_that_nobody_carries_is_refused(work: Any, says: str) -> None:
 def test_a_folder_of_the_projects_own_is_known_by_where_it_is(root: Path, spelling: str) -> None:
     """`results` by its name alone was refused: through a link, or spelt out, checkpoints lay among products."""
     (root / "results").mkdir()
+    for work in ("results", "studies/mine", "logs/x", ".snakemake"):
+        with pytest.raises(PlumblineError, match=f"work: '{work}' is /.*folder of the project's own"):
+            yaml_files.require_work(yaml_files.load_config() | {"work": work}, root)
     (root / "link").symlink_to("results")
     (root / "twice").symlink_to(root)
     work = spelling.format(name=root.name, root=root)

@@ -25,10 +25,6 @@ _WORK = (
         "is not the short form of a path, by which Snakemake tells files apart: no //, no /./, no / at the end, no .. "
         "after a name",
     ),
-    (
-        r"^(results|logs|config|studies|workflow|profiles|src|\.snakemake|\.git)(/|\Z)",
-        "is a folder of the project's own; name another one, such as work, or a folder on a scratch disk",
-    ),
 )
 
 _Method = Annotated[

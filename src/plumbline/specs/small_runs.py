@@ -194,11 +194,11 @@ def _make_arm_specs(
                 if statement.tuning:
                     specs[size, arm, None] = msgspec.structs.replace(own, method=f"{own.method}{UNCHOSEN}")
     by_key: dict[str, RunSpec] = {}
-    for (_, arm, rate), spec in specs.items():
+    for (_, arm, multiple), spec in specs.items():
         if by_key.setdefault(spec.key, spec) != spec:
             raise PlumblineError(
-                f"{path}: statements: {arm} at rate {rate!r} would have the folder of another run, {spec.key}; rates "
-                "and methods are told apart by their names, rates by six digits: change one"
+                f"{path}: statements: {arm} at rate {multiple!r} would have the folder of another run, {spec.key}; "
+                "rates are told apart by six digits: change one, or the name of the method"
             )
     return specs
 

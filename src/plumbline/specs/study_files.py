@@ -323,7 +323,8 @@ class StudyFile(ClosedStruct, frozen=True):
         for preset in get_args(Preset):
             labels = [presets[preset].label for presets in (self.scales or {}).values() if preset in presets]
             require_once(labels, f"label at preset {preset}", "scales")
-        require_once([entry.label for entry in [*self.methods.values(), *(self.arms or {}).values()]], "label", "methods")
+        labels = [each.label for each in self.methods.values()] + [each.label for each in (self.arms or {}).values()]
+        require_once(labels, "label", "methods")
         require_once([each.id for each in self.interpretations or ()], "id", "interpretations")
         if self.paper and self.paper.kind != "summary" and not self.paper.authors:
             raise Fault("'authors' is missing; add it", "paper")

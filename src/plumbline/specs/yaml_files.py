@@ -61,7 +61,7 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
     """YAML that refuses the same key twice and numbers that are none or of another base, and reads 1e-5 as a number."""
 
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
-        """Put merged keys (<<) below own ones. Of every mapping, merged ones too; of one that is merged first, twice."""
+        """Put merged keys (<<) below own ones; of one that is merged before it is made, twice."""
         keys = set()
         for key_node, _ in node.value:
             if not isinstance(key_node, yaml.ScalarNode):
