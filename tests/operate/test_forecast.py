@@ -21,9 +21,8 @@ def estimator(monkeypatch: pytest.MonkeyPatch) -> Any:
     return SimpleNamespace(
         project=SimpleNamespace(
             run=lambda *names: SimpleNamespace(key="/".join(names), scale=names[1]),
-            measurements=SimpleNamespace(one=lambda *names: SimpleNamespace(key="/".join(names))),
+            measurements=SimpleNamespace(one=lambda *names: SimpleNamespace(key="/".join(names), seconds=600.0)),
         ),
-        measure_seconds=lambda item: 600.0,
         on_device=lambda item: item.key.endswith("gpu"),
         machine=SimpleNamespace(devices_of=lambda run: 2 if run.scale == "large" else 1, devices_at_once=8),
         pretrain_seconds=lambda run: 100.0,

@@ -82,20 +82,22 @@ def test_experiment_is_said_to_take_what_its_missing_runs_take(tmp_path: Path) -
     stage = data_stage.seconds(whole, runs)
     seconds = [priced.pretrain_seconds(run) for run in runs]
     both = max(seconds[:2]) + max(seconds[2:]) + stage
-    sentence = fit_to_time.describe_expected(whole, study, runs)
+    sentence = fit_to_time.estimate_time(whole, study, runs).message
     assert sentence.startswith("At most 4 runs ") and "(0 of 4 are there): about " in sentence
     assert f"{formats.format_duration(both)} on one CPU core" in sentence, "two at once, twice"
     cluster = load_project(tmp_path, experiment=experiment, preset="paper", machine="h100")
-    paper = fit_to_time.describe_expected(cluster, cluster.study("transfer"), list(cluster.experiment.runs.values()))
+    paper = fit_to_time.estimate_time(
+        cluster, cluster.study("transfer"), list(cluster.experiment.runs.values())
+    ).message
     assert " h on NVIDIA H100 SXM" in paper
     for run in runs[:3]:
         finish(whole, run, seconds=500.0, spec=run.spec.to_dict())
-    later = fit_to_time.describe_expected(whole, study, runs)
+    later = fit_to_time.estimate_time(whole, study, runs).message
     assert later.startswith("At most 1 run ") and "(3 of 4 are there): about " in later
     slower = estimator(whole, calibrate_on=runs).pretrain_seconds(runs[3]) + stage
     assert f"{formats.format_duration(slower)} on one CPU core" in later
     finish(whole, runs[3], seconds=500.0)
-    assert fit_to_time.describe_expected(whole, study, runs) == "Nothing is to be trained: all runs are there."
+    assert fit_to_time.estimate_time(whole, study, runs).message == "Nothing is to be trained: all runs are there."
 
 
 def test_an_experiment_takes_as_long_as_its_slower_method(tmp_path: Path) -> None:
@@ -106,7 +108,8 @@ def test_an_experiment_takes_as_long_as_its_slower_method(tmp_path: Path) -> Non
     assert slow > 1.1 * fast and machines.load("core").devices_at_once == 2
     took = formats.format_duration(slow + data_stage.seconds(whole, runs))
     for order in (runs, runs[::-1]):
-        assert f"about {took} on one CPU core" in fit_to_time.describe_expected(whole, whole.study("transfer"), order)
+        message = fit_to_time.estimate_time(whole, whole.study("transfer"), order).message
+        assert f"about {took} on one CPU core" in message
 
 
 @pytest.mark.parametrize(

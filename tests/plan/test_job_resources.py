@@ -100,7 +100,7 @@ def units_of(project: Project, priced: RunEstimator, job: Any) -> tuple[dict[str
     units = {"items_k": items, "answers_k": items}
     if rule == "measure":
         units |= {"devices": 1}
-        return units, priced.measure_seconds(project.measurements.one(wildcards.study, wildcards.measurement))
+        return units, project.measurements.one(wildcards.study, wildcards.measurement).seconds
     if not hasattr(wildcards, "seed"):
         return units, 0.0
     run = project.run(wildcards.study, wildcards.scale, wildcards.method, wildcards.seed)

@@ -142,6 +142,7 @@ def test_published_hours_need_no_noise_floor(paper: Project, tmp_path: Path) -> 
         ([(10.0, 1)] * 4, 2, 20.0),
         ([(10.0, 1)] * 5, 2, 30.0),  # 25 device-seconds each, if the last one could be shared
         ([(6.0, 2), (4.0, 1), (4.0, 1)], 2, 10.0),
+        ([(10.0, 1), (6.0, 8)], 10**11, 10.0),  # no memory holds a number for each
         ([(6.0, 8)], 2, 6.0),  # a run that is larger than the machine waits for all of it
     ],
 )

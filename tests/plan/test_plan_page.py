@@ -172,3 +172,24 @@ def test_nodes_have_to_fit_the_runs_of_the_targets_asked_for(repository: Path, t
     out = tmp_path / "plan.csv"  # of all targets
     done = run_in_process.run(plan_verb.main, *args, "--out", str(out), *config, cwd=repository)
     assert done.returncode == 1 and "transfer/large/" in done.stderr and not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["."], "no study 'transfer' is planned (planned: ['premature']); name one of these"),
+        (["--machine", ""], "machine: '' is no name of a machine"),
+        (["--by", "stages"], "--by stages is of what whole studies train, which is nothing here"),
+    ],
+)
+def test_what_plans_nothing_is_refused(words: list[str], message: str, repository: Path, tmp_path: Path) -> None:
+    """An empty machine was the default one, and stages of small models alone were a page of zeros."""
+    config = ["--preset", "evening", "--config", f"work={tmp_path}", "studies=[premature]"]
+    done = run_in_process.run(plan_verb.main, *words, *config, cwd=repository)
+    assert done.returncode == 1 and message in done.stderr, done.stderr
+
+
+def test_sizes_of_models_on_request_are_shown(repository: Path, tmp_path: Path) -> None:
+    config = ["--preset", "evening", "--config", f"work={tmp_path}", "studies=[premature]"]
+    done = run_in_process.run(plan_verb.main, "--by", "sizes", *config, cwd=repository)
+    assert done.returncode == 0 and "840,768" in done.stdout and "1,288,128" in done.stdout, done.stdout

@@ -87,6 +87,11 @@ def test_a_kept_picture_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert small_models.describe_picture("quack", ROOT).endswith("](small_gains.svg)")
 
 
+def test_a_text_of_several_lines_is_one_line_of_the_table() -> None:
+    """`idea: >` ends in a line break, which ended the row."""
+    assert small_models.join_cells("It ends\nlower.\n", "a|b") == "| It ends lower. | a\\|b |"
+
+
 def test_a_page_without_its_marks_is_refused() -> None:
     with pytest.raises(PlumblineError, match=r"docs/small-models.md: .*small_models --write"):
         small_models.replace_section("# A page\n", "text", small_models.PAGE)

@@ -160,6 +160,18 @@ def replace_pilot(content: Any, noise: str) -> None:
     content["statements"][0]["noise"] = {"deep": noise}
 
 
+def name_size_again(content: Any) -> None:
+    """Let the first statement be of a third size, which is the second under another name and label."""
+    content["sizes"]["third"] = content["sizes"]["deep"] | {"label": "x"}
+    content["statements"][0]["sizes"].append("third")
+
+
+def tune(content: Any, rates: list[float], **measure: str) -> None:
+    """Let the rates of the first statement be tuned."""
+    content["statements"][0].update(rates=rates, tuning={"seeds": [999]})
+    content["statements"][0]["measure"].update(measure)
+
+
 @pytest.fixture
 def change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, repository: Path) -> Any:
     """A function that loads the premature study's file with a change, and makes all its specs."""
@@ -218,6 +230,21 @@ def change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, repository: Path) ->
         (lambda c: c["sizes"]["deep"].update(scale="bse"), r"sizes.deep: .*no scale 'bse'.*'base'"),
         (lambda c: c["sizes"]["deep"]["model"].update(layer=3), r"sizes.deep.model: unknown key 'layer'.*'layers'"),
         (lambda c: c["sizes"]["deep"]["train"].update(batch_tokens=100), r"train.batch_tokens \(100\)"),
+        (lambda c: c["sizes"]["deep"].update(label="1.3M\n"), r"sizes.deep.label: '1.3M\\n' is no label"),
+        (lambda c: c["sizes"].update(third=c["sizes"]["deep"] | {"label": "x"}), r"sizes.third: no statement names it"),
+        (lambda c: c.update(noise={"x": {"sigma": 1, "df": 3, "runs": "r"}}), r"noise.x: no statement names it"),
+        (lambda c: name_size_again(c), r"sizes.third: is 'deep' under another name"),
+        (lambda c: (c["statements"][0].pop("pilot"), c["statements"][0].update(noise={})), r"0.noise: .*'deep'"),
+        (lambda c: c["statements"][0]["measure"].update(less="validation_loss"), r"measure.less: .*`column`"),
+        (
+            lambda c: c["statements"][2]["measure"].update(layers="early", less_layers="early"),
+            r"less_layers: .*`layers`",
+        ),
+        (lambda c: c["statements"][0].update(contrasts={"a": {"gpt": 1, "gpt_slow": 0}}), r"contrasts: 'a' .*by 0"),
+        (lambda c: c["statements"][0].update(contrasts={"a": {"gpt.": 1}}), r"methods.gpt.variants: no variant ''"),
+        (lambda c: c["statements"][4].update(seeds=[1, 2]), r"statements.4.seeds: .*0.25"),
+        (lambda c: tune(c, rates=[1, 2], over_rates="lowest"), r"statements.0.rates: go with one of"),
+        (lambda c: tune(c, rates=[2, 2.0000001]), r"gpt at rate 2.0000001 .*premature/shallow/gpt-rate_2/s0"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_with_its_key(change: Any, edit: Any, message: str) -> None:
@@ -240,6 +267,9 @@ def test_rates_are_never_chosen_by_the_seeds_that_judge_them(change: Any) -> Non
         (lambda order: order["tuning"].update(own_seeds=[201, 301]), r"tuning.own_seeds: seed 201 "),
         (lambda order: order["tuning"].update(own_seeds=[101, 301]), r"tuning.own_seeds: seed 101 "),
         (lambda order: order.update(minimum_gain=0.1), r"statements.0.minimum_gain: .*chance"),
+        (lambda order: order.update(target_gain=1.5), r"statements.0.target_gain: .*correlation"),
+        (lambda order: order.update(noise=None, pilot="p") or order.pop("noise"), r"statements.0.noise: .*`order`"),
+        (lambda order: order.update(contrasts={"a": {"baseline": 1}}), r"statements.0.contrasts: .* name more"),
     ],
 )
 def test_no_run_that_chooses_a_rate_is_in_an_order(
@@ -252,3 +282,11 @@ def test_no_run_that_chooses_a_rate_is_in_an_order(
     monkeypatch.setattr(small_file, "path_of", lambda study, root=None: path)
     with pytest.raises(PlumblineError, match=message):
         small_file.load_small("transfer")
+
+
+@pytest.mark.parametrize("part", ["targets", "runs"])
+def test_what_small_models_are_called_is_taken(part: str, files: dict[str, SmallFile], repository: Path) -> None:
+    definition = yaml.safe_load((repository / "studies/key_norms/study.yaml").read_text(encoding="utf-8"))
+    definition[part]["small_pilot"] = next(iter(definition[part].values()))
+    with pytest.raises(PlumblineError, match=r"studies/key_norms/study.yaml: 'small_pilot' is .*; rename"):
+        small_runs.add_targets(definition, files["key_norms"])

@@ -147,6 +147,8 @@ MISTAKES = [
     ("runs.noise_floor.0.methods", ["qknrom"], "runs: there is no method or arm 'qknrom'; did you mean 'qknorm'?"),
     ("runs.noise_floor.0.methods", ["softpick.mine"], "methods.softpick.variants: no variant 'mine' (there are ["),
     ("runs.base.0.scale", "bse", "scales: no scale 'bse' at preset 'demo'; did you mean 'base'? (there are ["),
+    ("runs.noise_floor.0.methods", ["softpick."], "methods.softpick.variants: no variant '' (there are ["),
+    ("arms.second_hardware.variant_of", "second_hardware", "variant_of: second_hardware of second_hardware, and so"),
     ("arms.second_hardware.variant_of", "basline", "there is no method or arm 'basline'; did you mean 'baseline'?"),
     ("targets.table2.runs", ["base", "nose"], "targets.table2.runs: there is no group of runs 'nose'"),
     ("noise_floor.reference", "basline", "noise_floor: there is no method or arm 'basline'"),

@@ -74,6 +74,8 @@ def main() -> None:
     view = options.by or ("stages" if planned.name == "paper" and not options.targets else "targets")
     if options.targets and view != "targets":
         raise PlumblineError(f"--by {view} is of a whole plan; leave it or {' '.join(options.targets)} out")
+    if view == "stages" and not planned.runs:
+        raise PlumblineError("--by stages is of what whole studies train, which is nothing here; see --by targets")
     if view == "sizes":
         print(stage_page.tabulate_sizes(priced))
     elif options.targets:
@@ -122,9 +124,9 @@ def _list_runs(planned: Project, targets: Sequence[str], main_study: str) -> lis
 
 def _split_target(target: str, studies: Container[str], main_study: str) -> tuple[str, str]:
     """The study and the name of a target; one directly below the folder of results is of the main study."""
-    path = Path(target).with_suffix("")
+    path = Path(target)
     folder = path.parent.name
-    return main_study if folder in ("", RESULTS, *PRESETS) and folder not in studies else folder, path.name
+    return main_study if folder in ("", RESULTS, *PRESETS) and folder not in studies else folder, path.stem
 
 
 def _choose_rows(frame: pd.DataFrame, targets: Sequence[str], main_study: str, preset: str) -> pd.DataFrame:
@@ -139,7 +141,10 @@ def _choose_rows(frame: pd.DataFrame, targets: Sequence[str], main_study: str, p
             raise PlumblineError(f"{target} is planned at preset {preset}: add --preset {others.pop()}")
         study, name = _split_target(target, studies, main_study)
         if study not in studies:
-            raise PlumblineError(f"{target}: no study {study!r} is planned{nearest(study, studies)}")
+            raise PlumblineError(
+                f"{target}: no study {study!r} is planned{nearest(study, studies)} (planned: {sorted(studies)}); name "
+                "one of these, or change `studies` (--config)"
+            )
         names = list(frame.loc[frame["study"] == study, "target"])
         if name not in names:
             raise PlumblineError(f"{target}: {study} has no target {name!r}{nearest(name, names)}; see --by targets")
@@ -149,7 +154,7 @@ def _choose_rows(frame: pd.DataFrame, targets: Sequence[str], main_study: str, p
 
 def _load_configuration(options: argparse.Namespace) -> dict[str, Any]:
     config: dict[str, Any] = json.loads(options.configuration_json) if options.configuration_json else load_config()
-    machine_named = options.machine or options.configuration_json
+    machine_named = options.machine is not None or options.configuration_json
     if options.profile or options.config:
         from plumbline.project import config_arguments
 
@@ -159,7 +164,7 @@ def _load_configuration(options: argparse.Namespace) -> dict[str, Any]:
         machine_named = machine_named or any(word.startswith("machine=") for word in [*of_profiles, *options.config])
     if options.preset:
         config["preset"] = options.preset
-    if options.machine:
+    if options.machine is not None:
         config["machine"] = options.machine
     return machines.for_preset(config, machine_is_named=bool(machine_named))
 

@@ -279,7 +279,7 @@ def seconds(project: Project, runs: Iterable[Run]) -> float | None:
 
     Corpora are made side by side, so that the longest counts. None if the size of one is not known.
     """
-    stages = [_path_seconds(project, name) for name in to_make(project, runs)]
+    stages = [path_seconds(rules(project, name)) for name in to_make(project, runs)]
     return None if None in stages else max([0.0, *(stage for stage in stages if stage is not None)])
 
 
@@ -310,9 +310,9 @@ def _token_bytes(corpus: Corpus) -> int:
     return 2 if corpus.tokenizer.vocabulary <= 2**16 else 4
 
 
-def _path_seconds(project: Project, name: str) -> float | None:
+def path_seconds(rules: Sequence[DataRule]) -> float | None:
     """Sum the seconds of the jobs of a corpus that wait for one another; None if one is not known."""
-    walls = [rule.seconds for rule in rules(project, name)]
+    walls = [rule.seconds for rule in rules]
     stated = [seconds for seconds in walls if seconds is not None]
     return sum(stated) if len(stated) == len(walls) else None
 

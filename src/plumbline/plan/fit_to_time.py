@@ -153,11 +153,6 @@ def estimate_time(project: Project, study: Study, runs: Sequence[Run]) -> Expect
     return ExpectedTime(runs=len(to_do), seconds=whole, message=message)
 
 
-def describe_expected(project: Project, study: Study, runs: Sequence[Run]) -> str:
-    """Write how many of these runs are to be trained and how long they take, with the data that they need."""
-    return estimate_time(project, study, runs).message
-
-
 def _describe_speed(prices: RunEstimator) -> str:
     basis = "measured on finished runs" if prices.calibration.speed else "stated, for nothing was trained here yet"
     return f"speed {basis}"

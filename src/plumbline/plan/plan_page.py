@@ -104,6 +104,7 @@ def _describe_preparation(frame: pd.DataFrame) -> str:
     if not len(cpu_hours) or not cpu_hours.max():
         return f"{beginning}."
     most = frame.iloc[int(cpu_hours.argmax())]
+    limits = f" Extrapolated from {describe_measured_jobs()} (benchmarks/job_resources.yaml)."
     before = (
         f", {format_duration(3600 * most['data_hours'])} before the first training"
         if pd.notna(most["data_hours"])
@@ -112,16 +113,15 @@ def _describe_preparation(frame: pd.DataFrame) -> str:
     return (
         f"{beginning}: about {format_number(most['data_cpu_hours'])} CPU-hours{before}, in jobs of one process that "
         f"take {most['data_memory_gb']:.2g} GB of memory at most, and {format_number(most['data_disk_gb'])} GB of disk."
-        + (_describe_limits() if most["data_extrapolated"] else "")
+        + limits
+        * bool(most["data_extrapolated"])
     )
 
 
-def _describe_limits() -> str:
+def describe_measured_jobs() -> str:
     """Describe up to which sizes the laws of the data stage were measured."""
-    return (
-        f" Extrapolated from jobs of up to {job_needs.most_measured('documents', 'text_mb'):,.0f} MB of text and "
-        f"{job_needs.most_measured('pack', 'tokens_m'):,.0f} M tokens (benchmarks/job_resources.yaml)."
-    )
+    text, tokens = (job_needs.most_measured(*law) for law in (("documents", "text_mb"), ("pack", "tokens_m")))
+    return f"jobs of up to {text:,.0f} MB of text and {tokens:,.0f} M tokens"
 
 
 def round_table(frame: pd.DataFrame) -> pd.DataFrame:

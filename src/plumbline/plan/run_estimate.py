@@ -122,13 +122,9 @@ class RunEstimator:
         """Choose the time limit (minutes) of a run's probe job."""
         return self._limit(self.probe_seconds(run), EVALUATE_MARGIN)
 
-    def measure_seconds(self, measurement: Measurement) -> float:
-        """Give the wall seconds of a measurement, as its entry in the study's YAML states them."""
-        return measurement.seconds
-
     def measure_minutes(self, measurement: Measurement) -> int:
         """Choose the time limit (minutes) of a measurement's job."""
-        return self._limit(self.measure_seconds(measurement), EVALUATE_MARGIN)
+        return self._limit(measurement.seconds, EVALUATE_MARGIN)
 
     def data_minutes(self, cost: data_stage.DataJobCost, rule: str) -> int:
         """Choose the time limit (minutes) of a job of the data stage; a whole slice where its size is not known."""

@@ -16,7 +16,7 @@ from plumbline.core.formats import format_duration, format_number
 from plumbline.plan import data_stage, job_needs, step_memory, target_costs
 from plumbline.plan.data_stage import DataRule
 from plumbline.plan.machines import group
-from plumbline.plan.plan_page import WIDTH
+from plumbline.plan.plan_page import WIDTH, describe_measured_jobs
 from plumbline.plan.run_estimate import KEPT, STATE_BYTES, WEIGHT_BYTES, RunEstimator
 from plumbline.plan.target_costs import WHOLE, RunClass, describe_memory, describe_speed
 from plumbline.project import Project
@@ -72,7 +72,7 @@ class _Corpus:
 def tabulate_sizes(priced: RunEstimator) -> str:
     """Write the models of a plan, each once: parameters, operations and bytes of a checkpoint."""
     runs: dict[tuple[str, str, str], Run] = {}
-    for run in priced.project.runs.values():
+    for run in priced.project.every_run.values():
         runs.setdefault((run.spec.study, run.spec.scale, run.spec.method), run)
     rows = [
         [
@@ -111,7 +111,7 @@ def _describe_data(priced: RunEstimator, making: list[_Corpus]) -> str:
     for corpus in making:
         for pack, (project, rules) in corpus.by_pack.items():
             text = data_stage.text_bytes(project, corpus.name)
-            slowest, wall = data_stage.bottleneck(rules), _wall_seconds(rules)
+            slowest, wall = data_stage.bottleneck(rules), data_stage.path_seconds(rules)
             share = f"{(slowest.seconds or 0.0) / wall:.0%}" if slowest and wall else "?"
             rows.append(
                 [
@@ -154,16 +154,9 @@ def _format_cells(row: DataRule) -> list[str]:
     return [str(row.jobs), *times, _format_figure(row.disk / 1e9), memory]
 
 
-def _wall_seconds(rules: list[DataRule]) -> float | None:
-    """Seconds of all rules that a training waits for; None if one is not known."""
-    walls = [rule.seconds for rule in rules]
-    stated = [wall for wall in walls if wall is not None]
-    return sum(stated) if len(stated) == len(walls) else None
-
-
 def _describe_bottleneck(rules: list[DataRule]) -> str:
     """Which rule takes most of the time to the packs, and why."""
-    rule, wall = data_stage.bottleneck(rules), _wall_seconds(rules)
+    rule, wall = data_stage.bottleneck(rules), data_stage.path_seconds(rules)
     if rule is None or not wall:
         return "Bottleneck: not known, since the configuration does not say how many tokens there are."
     total, share = rule.seconds or 0.0, (rule.seconds or 0.0) / wall
@@ -272,10 +265,7 @@ def list_assumptions(priced: RunEstimator, making: list[_Corpus]) -> list[str]:
         lines.append(
             f"the disk: {machine.disk_mb_per_second:g} MB/s a job, assumed (same file), for every pass that was counted"
         )
-        lines.append(
-            f"* laws of jobs of up to {job_needs.most_measured('documents', 'text_mb'):,.0f} MB of text and "
-            f"{job_needs.most_measured('pack', 'tokens_m'):,.0f} M tokens, extrapolated (benchmarks/job_resources.yaml)"
-        )
+        lines.append(f"* laws of {describe_measured_jobs()}, extrapolated (benchmarks/job_resources.yaml)")
     if any(not priced.size(run).exact for run in project.runs.values()):
         lines.append("operations of some runs, estimated from their models' sizes and not counted from the modules")
     return lines

@@ -137,7 +137,7 @@ def make_row(
         after[run.key] = max(after.get(run.key, 0.0), evaluate.get(run.scores_key, 0.0))
     after_data = max((pretrain.get(key, 0.0) + seconds for key, seconds in after.items()), default=0.0)
     measurements = [entry for entry in (measured or {}).values() if not estimator.is_measured(entry)]
-    hours = {entry.key: estimator.measure_seconds(entry) / 3600 for entry in measurements}
+    hours = {entry.key: entry.seconds / 3600 for entry in measurements}
     measuring = sum(hours[entry.key] for entry in measurements if estimator.on_device(entry))
     longest = max([((stage or 0.0) + after_data) / 3600, *hours.values()])
     jobs = [(pretrain[run.key], machine.devices_of(run)) for run in to_do]
@@ -172,7 +172,7 @@ def make_row(
         "data_extrapolated": sum(job.extrapolated for job in preparing),
         "longest_path_hours": longest,
         "wall_hours": max(longest, ((stage or 0.0) + makespan(jobs, machine.devices_at_once)) / 3600),
-        "disk_gb": (runs_bytes(estimator, runs) + data_stage.disk_bytes(plan, runs)) / 1e9,
+        "disk_gb": (sum(map(estimator.disk_bytes, runs)) + data_stage.disk_bytes(plan, runs)) / 1e9,
         "price": device_hours * machine.price if machine.price else None,
         "not_counted": ", ".join(missing),
     }
@@ -184,7 +184,7 @@ def makespan(jobs: Sequence[tuple[float, int]], devices: int) -> float:
 
     The last round may leave devices idle.
     """
-    free = [0.0] * devices
+    free = [0.0] * min(devices, 1 + sum(needed for _, needed in jobs))
     for seconds, needed in sorted(jobs, reverse=True):
         free_times = [heapq.heappop(free) for _ in range(min(needed, devices))]
         for _ in free_times:
@@ -216,11 +216,6 @@ def _join_scales(texts: Mapping[tuple[str, str], str]) -> str:
     return ", ".join(
         f"{text} ({study}/{scale})" if several else f"{text} ({scale})" for (study, scale), text in texts.items()
     )
-
-
-def runs_bytes(estimator: RunEstimator, runs: list[Run]) -> float:
-    """Estimate the bytes on disk that runs and their probe checkpoints take when all are done."""
-    return sum(estimator.disk_bytes(run) for run in runs)
 
 
 def compare_published(estimator: RunEstimator, root: Path) -> pd.DataFrame:

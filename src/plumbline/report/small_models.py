@@ -117,14 +117,14 @@ def _list_statements(files: list[SmallFile], root: Path) -> str:
         f"idea true, {sum(levels):.1f} at most would be *seen* by chance. So far: "
         f"{', '.join(f'{count} {word}' for word, count in word_counts.most_common())}.",
         "",
-        _join_cells("study", "stated", "here"),
+        join_cells("study", "stated", "here"),
         "|---|---|---|",
     ]
     for small in files:
         page = f"[{small.study}](../studies/{small.study}/{STUDY_PAGE})"
         verdicts = list_verdicts(small, root)
         if set(verdicts.values()) == {NOT_RUN}:
-            lines.append(_join_cells(page, f"{len(small.statements)} statements", NOT_RUN))
+            lines.append(join_cells(page, f"{len(small.statements)} statements", NOT_RUN))
             continue
         for statement in small.statements:
             labels: dict[str, list[str]] = {}
@@ -134,7 +134,7 @@ def _list_statements(files: list[SmallFile], root: Path) -> str:
             texts = [f"{word} at {', '.join(sizes)}" for word, sizes in labels.items() if word != NOT_RUN]
             texts += ["others not run"] * (NOT_RUN in labels)
             here = "; ".join(texts) if len(labels) > 1 else f"{next(iter(labels))} at every size"
-            lines.append(_join_cells(page, statement.idea.removesuffix("."), here))
+            lines.append(join_cells(page, statement.idea.removesuffix("."), here))
     return "\n".join(lines)
 
 
@@ -243,10 +243,10 @@ def _describe(small: SmallFile, counts: Path, root: Path) -> str:
             "",
             "## Published beside seen",
             "",
-            _join_cells("stated", "target, and where it is from", "here"),
+            join_cells("stated", "target, and where it is from", "here"),
             "|---|---|---|",
             *(
-                _join_cells(
+                join_cells(
                     statement.idea,
                     f"{statement.target_gain:g} ({statement.target_from})",
                     describe_verdicts(statement, small, root),
@@ -348,9 +348,9 @@ def _describe_power(statement: Statement, small: SmallFile) -> str:
     return f"{name} {', '.join(dict.fromkeys(cells))}"
 
 
-def _join_cells(*cells: str) -> str:
+def join_cells(*cells: str) -> str:
     """A line of a table."""
-    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+    return f"| {' | '.join(' '.join(cell.split()).replace('|', chr(92) + '|') for cell in cells)} |"
 
 
 def _fill(text: str) -> str:

@@ -25,10 +25,6 @@ _WORK = (
         "is not the short form of a path, by which Snakemake tells files apart: no //, no /./, no / at the end, no .. "
         "after a name",
     ),
-    (
-        r"^(results|logs|config|studies|workflow|profiles|src|\.snakemake|\.git)(/|\Z)",
-        "is a folder of the project's own; name another one, such as work, or a folder on a scratch disk",
-    ),
 )
 
 _Method = Annotated[
@@ -119,7 +115,7 @@ class ConfigFile(ClosedStruct, frozen=True, kw_only=True):
     """config/config.yaml."""
 
     preset: Preset
-    studies: Literal["all"] | list[Name]
+    studies: Literal["all"] | Annotated[list[Name], Meta(min_length=1)]
     sizes: Absent[Literal["all"] | Annotated[list[Name], Meta(min_length=1)]] = None
     main_study: Name
     work: Text

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal
+from collections import Counter
+from collections.abc import Iterable
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
@@ -21,6 +23,10 @@ NotNegative = Annotated[float, Meta(ge=0)]
 Fraction = Annotated[float, Meta(ge=0, le=1)]
 
 Text = Annotated[str, Meta(min_length=1)]
+#: What tables and pages call something, or tell things apart by.
+Label = Annotated[
+    str, Meta(pattern=r"^\S(.*\S)?\Z", description="is no label: one line of text, without spaces around it")
+]
 Name = Annotated[str, Meta(pattern=r"^[a-z0-9_]+\Z", description="is no name: lower-case letters, digits and _")]
 #: A name that may be one of Python's.
 Identifier = Annotated[
@@ -47,6 +53,17 @@ PATH = (
     ),
     FIRST_AND_LAST,
 )
+
+
+def require_once(names: Iterable[str], noun: str, *place: Any) -> None:
+    """Refuse a name that is there twice; `noun`: what it is.
+
+    Raises:
+        Fault: naming the key, `place`.
+    """
+    name, times = max(Counter(names).items(), key=lambda item: item[1], default=("", 0))
+    if times > 1:
+        raise Fault(f"the {noun} {name!r} is there twice; change one", *place)
 
 
 def require_without(patterns: tuple[tuple[str, str], ...], text: str | None, key: str) -> None:

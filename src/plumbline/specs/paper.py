@@ -24,7 +24,7 @@ class Paper(ClosedStruct, frozen=True, kw_only=True):
     kind: Literal["paper", "summary", "post"]
     short: Text = ""
     authors: Annotated[tuple[Text, ...], Meta(min_length=1)] = ()
-    link: Annotated[str, Meta(pattern="^https?://", description="is no link; begin it with https://")] = ""
+    link: Annotated[str, Meta(pattern=r"^https?://\S+\Z", description="is no link; begin it with https://")] = ""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -7,6 +7,7 @@ preset `evening`.
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -17,7 +18,19 @@ from plumbline.core.errors import PlumblineError, nearest
 from plumbline.core.files import canonical_json, sha256_text
 from plumbline.core.structs import Absent, ClosedStruct, Fault
 from plumbline.specs import study_folders
-from plumbline.specs.field_types import Count, Fraction, Name, NotNegative, Positive, Preset, Seeds, Text, WholeNumber
+from plumbline.specs.field_types import (
+    Count,
+    Fraction,
+    Label,
+    Name,
+    NotNegative,
+    Positive,
+    Preset,
+    Seeds,
+    Text,
+    WholeNumber,
+    require_once,
+)
 from plumbline.specs.study_files import Parts
 from plumbline.specs.yaml_files import ROOT, read_struct
 
@@ -38,7 +51,7 @@ class SmallSize(Parts, frozen=True, kw_only=True):
     """A size: the study's `scale` at the preset `sizes_of`, with changes."""
 
     scale: Name
-    label: Text
+    label: Label
 
 
 class Noise(ClosedStruct, frozen=True, kw_only=True):
@@ -89,6 +102,9 @@ class Measure(ClosedStruct, frozen=True, kw_only=True):
             raise Fault("only a probe is read in layers; remove it", "less_layers")
         if self.column == CAPPED_LOSS and (self.frame != "runs" or self.less is not None):
             raise Fault("is of the frame `runs`, and nothing is subtracted from it; change that", "column")
+        for key, other in (("less", "column"), ("less_layers", "layers")):
+            if getattr(self, key) is not None and getattr(self, key) == getattr(self, other):
+                raise Fault(f"is the measure's own `{other}`, so that nothing is left; name another one", key)
         for key in ("column", "less"):
             name, numbers = getattr(self, key), NUMBERS.get(self.frame)
             if numbers and name not in (None, *numbers) and (key, name) != ("column", CAPPED_LOSS):
@@ -160,8 +176,8 @@ class Statement(ClosedStruct, frozen=True, kw_only=True):
         super().__post_init__()
         if (self.noise is None) == (self.pilot is None) and self.test != "sign":
             raise Fault("name the `noise` of each size, or the `pilot` that tells it, one of the two", "noise")
-        if (self.rates is None) != (self.measure.over_rates is None and self.tuning is None):
-            raise Fault("go with `measure.over_rates` or `tuning`; add or remove them", "rates")
+        if (self.rates is not None) != (self.measure.over_rates is not None) + (self.tuning is not None):
+            raise Fault("go with one of `measure.over_rates` and `tuning`, and neither without; add or remove", "rates")
         if self.tuning is not None and (shared := set(self.tuning.seeds) & set(self.seeds)):
             raise Fault(f"seed {min(shared)} is also one of the test's `seeds`; choose on others", "tuning.seeds")
         if (self.test == "order") != (self.spread is not None) or (self.test == "order" and self.tuning is None):
@@ -173,14 +189,22 @@ class Statement(ClosedStruct, frozen=True, kw_only=True):
             )
         if self.tuning and own_seeds and (shared := {*own_seeds} & {*self.tuning.seeds, *self.seeds}):
             raise Fault(f"seed {min(shared)} also chooses a rate, or judges; name others", "tuning.own_seeds")
+        if self.test == "order" and self.noise is None:
+            raise Fault("the test `order` is one against chance with a known `noise`; name it", "noise")
         if self.test == "order" and self.minimum_gain:
             raise Fault("an order is tested against chance alone; write 0", "minimum_gain")
+        if self.test == "order" and self.target_gain > 1:
+            raise Fault("of an order it is a correlation; write one above 0, up to 1", "target_gain")
+        least = {"sign": 0.5 ** len(self.seeds), "order": 1 / math.factorial(len(self.contrasts))}.get(self.test, 0.0)
+        if least > self.level_of_contrast:
+            key = "seeds" if self.test == "sign" else "contrasts"
+            raise Fault(f"with so few no outcome has a p below {least:.2g}, which the level asks for; name more", key)
         if self.test == "sign" and not 0.5 < self.target_gain < 1:
             raise Fault("of a sign test it is a chance between 0.5 and 1; write one", "target_gain")
         if self.test != "sign" and self.target_gain <= self.minimum_gain:
             raise Fault(f"must be above `minimum_gain`, {self.minimum_gain:g}; raise it", "target_gain")
-        if empty := [name for name, weights in self.contrasts.items() if not any(weights.values())]:
-            raise Fault(f"{empty[0]!r} weighs no arm; give one a weight other than 0", "contrasts")
+        if empty := [name for name, weights in self.contrasts.items() if not weights or 0 in weights.values()]:
+            raise Fault(f"{empty[0]!r} weighs no arm, or one by 0; give each a weight other than 0", "contrasts")
 
     @property
     def arms(self) -> list[str]:
@@ -218,22 +242,26 @@ class SmallFile(ClosedStruct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        ids = [statement.id for statement in self.statements]
-        if len(set(ids)) < len(ids):
-            raise Fault(f"the id {max(ids, key=ids.count)!r} is there twice; rename one", "statements")
-        labels = [size.label for size in self.sizes.values()]  # by which tables and pages tell sizes apart
-        if len(set(labels)) < len(labels):
-            raise Fault(f"the label {max(labels, key=labels.count)!r} is there twice; change one", "sizes")
+        require_once([statement.id for statement in self.statements], "id", "statements")
+        require_once([size.label for size in self.sizes.values()], "label", "sizes")
         for number, statement in enumerate(self.statements):
             place = ("statements", number)
-            for size in [*statement.sizes, *(statement.noise or {})]:
+            for size in statement.sizes:
                 if size not in self.sizes:
                     raise Fault(f"there is no size {size!r}{nearest(size, self.sizes)}", *place, "sizes")
             for name in (statement.noise or {}).values():
                 if name not in (self.noise or {}):
                     raise Fault(f"there is no noise {name!r}{nearest(name, self.noise or {})}", *place, "noise")
-            if statement.noise and (lacking := set(statement.sizes) - set(statement.noise)):
-                raise Fault(f"names none of the size {min(lacking)!r}; add it", *place, "noise")
+            if statement.noise is not None and (odd := set(statement.sizes) ^ set(statement.noise)):
+                raise Fault(
+                    f"has an entry of each of the statement's sizes and no other; see to {min(odd)!r}", *place, "noise"
+                )
+        for key, entries, named in (
+            ("sizes", self.sizes, {size for each in self.statements for size in each.sizes}),
+            ("noise", self.noise or {}, {name for each in self.statements for name in (each.noise or {}).values()}),
+        ):
+            if unread := [name for name in entries if name not in named]:
+                raise Fault("no statement names it; remove it, or name it in one", key, unread[0])
         if len({(*each.rates, *each.tuning.seeds) for each in self.statements if each.rates and each.tuning}) > 1:
             raise Fault(
                 "tuned statements share `rates` and `tuning`, since an arm has one rate; make them equal", "statements"

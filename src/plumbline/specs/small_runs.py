@@ -66,6 +66,9 @@ def add_targets(definition: dict[str, Any], small: SmallFile, root: Path = ROOT)
     path = small_file.path_of(small.study, root)
     written = read_yaml(path)["sizes"]  # a component's options are in no struct
     definition = copy.deepcopy(definition)
+    if taken := [name for name in (SMALL, PILOT, GAINS) if name in definition["targets"] or name in definition["runs"]]:
+        yaml = study_folders.yaml_of(small.study, root)
+        raise PlumblineError(f"{yaml}: {taken[0]!r} is a target and a group of runs of {path}; rename this study's own")
     scales = definition["scales"]
     if not any(SMALL_PRESET in presets for presets in scales.values()):
         definition |= {"runs": {}, "targets": {}, "measurements": {}}
@@ -74,6 +77,10 @@ def add_targets(definition: dict[str, Any], small: SmallFile, root: Path = ROOT)
         spec_layers.check_scale(definition, size.scale, small.sizes_of, f"{path}: sizes.{name}")
         changes = {part: written[name][part] for part in PARTS if part in written[name]}
         of_sizes[name] = {SMALL_PRESET: overlay(scales[size.scale][small.sizes_of], changes) | {"label": size.label}}
+        models = [{**of_size[SMALL_PRESET], "label": ""} for of_size in of_sizes.values()]
+        if models.index(models[-1]) < len(models) - 1:
+            other = [*of_sizes][models.index(models[-1])]
+            raise PlumblineError(f"{path}: sizes.{name}: is {other!r} under another name; change it, or remove it")
     definition["scales"] = scales | of_sizes
     for arm in definition.get("arms", {}).values():
         if small.sizes_of in arm:
@@ -186,6 +193,13 @@ def _make_arm_specs(
                     specs[size, arm, rate] = by_training.setdefault(_describe_training(changed), changed)
                 if statement.tuning:
                     specs[size, arm, None] = msgspec.structs.replace(own, method=f"{own.method}{UNCHOSEN}")
+    by_key: dict[str, RunSpec] = {}
+    for (_, arm, multiple), spec in specs.items():
+        if by_key.setdefault(spec.key, spec) != spec:
+            raise PlumblineError(
+                f"{path}: statements: {arm} at rate {multiple!r} would have the folder of another run, {spec.key}; "
+                "rates are told apart by six digits: change one, or the name of the method"
+            )
     return specs
 
 

@@ -58,7 +58,7 @@ def _merge_layers(definition: dict[str, Any], scale: str, method: str, preset: s
         return _overlay_parts(
             _merge_layers(definition, scale, arm["variant_of"], preset, path), arm, arm.get(preset, {})
         )
-    name, _, variant = method.partition(".")
+    name, dot, variant = method.partition(".")
     if arm := definition.get("arms", {}).get(name):
         merged, entry = _merge_layers(definition, scale, name, preset, path), arm
     else:
@@ -66,7 +66,7 @@ def _merge_layers(definition: dict[str, Any], scale: str, method: str, preset: s
         sweep.require_point(method, definition["methods"], path)
         merged = _overlay_parts({}, definition["recipe"], definition["scales"][scale][preset], entry)
     variants = sorted(entry.get("variants", {}))
-    if not variant:
+    if not dot:
         return merged
     if variant in variants:
         return _overlay_parts(merged, entry["variants"][variant])

@@ -19,6 +19,7 @@ from plumbline.specs.field_types import (
     Count,
     Device,
     Fraction,
+    Label,
     Name,
     NotNegative,
     Positive,
@@ -27,6 +28,7 @@ from plumbline.specs.field_types import (
     Size,
     Text,
     WholeNumber,
+    require_once,
 )
 from plumbline.specs.paper import Paper
 
@@ -87,7 +89,7 @@ class Parts(ClosedStruct, frozen=True, kw_only=True):
 class ScaleEntry(Parts, frozen=True, kw_only=True):
     """A scale under a preset."""
 
-    label: str
+    label: Label
     size: Absent[Size] = None
 
 
@@ -110,7 +112,7 @@ class Axis(ClosedStruct, frozen=True):
 class Method(Parts, frozen=True, kw_only=True):
     """A method. `same_as`: a method, variant, point or arm that it repeats under this name, which is meant."""
 
-    label: str
+    label: Label
     category: Absent[str] = None
     subcategory: Absent[str] = None
     soft_hard: Absent[Literal["soft", "hard"]] = None
@@ -122,7 +124,7 @@ class Method(Parts, frozen=True, kw_only=True):
 class Arm(Parts, frozen=True, kw_only=True):
     """A run next to the comparison; what it says for one preset stands under that one's name."""
 
-    label: str
+    label: Label
     variant_of: str
     note: str
     presets: Absent[list[Preset]] = None
@@ -305,7 +307,7 @@ class StudyFile(ClosedStruct, frozen=True):
     recipe: Absent[Parts] = None
     scales: Absent[dict[Name, Annotated[dict[Preset, ScaleEntry], Meta(min_length=1)]]] = None
     arms: Absent[dict[Name, Arm]] = None
-    runs: Absent[dict[Name, list[RunsEntry]]] = None
+    runs: Absent[dict[Name, Annotated[list[RunsEntry], Meta(min_length=1)]]] = None
     noise_floor: Absent[NoiseFloor] = None
     measurements: Absent[dict[Name, MeasurementEntry]] = None
     targets: Absent[dict[Name, Target]] = None
@@ -316,6 +318,14 @@ class StudyFile(ClosedStruct, frozen=True):
         needed = ("corpus", "recipe", "scales", "runs", "targets", "interpretations") if self.extends is None else ()
         if missing := [name for name in needed if getattr(self, name) is None]:
             raise Fault(f"{missing[0]!r} is missing; add it")
+        if self.extends is None and (unread := [name for name in ("seeds", "m") if getattr(self, name) is not None]):
+            raise Fault("is read of a study that `extends` another one; remove it", unread[0])
+        for preset in get_args(Preset):
+            labels = [presets[preset].label for presets in (self.scales or {}).values() if preset in presets]
+            require_once(labels, f"label at preset {preset}", "scales")
+        labels = [each.label for each in self.methods.values()] + [each.label for each in (self.arms or {}).values()]
+        require_once(labels, "label", "methods")
+        require_once([each.id for each in self.interpretations or ()], "id", "interpretations")
         if self.paper and self.paper.kind != "summary" and not self.paper.authors:
             raise Fault("'authors' is missing; add it", "paper")
 

@@ -41,6 +41,15 @@ def check_names(definition: dict[str, Any], path: str, preset: str) -> None:
     both = sorted(set(definition["methods"]) & set(definition.get("arms", {})))
     if both:
         raise PlumblineError(f"{path}: arms: {both[0]!r} is also the name of a method; rename the arm")
+    arms = definition.get("arms", {})
+    for arm in arms:
+        chain = [arm]
+        while chain[-1] in arms and chain[-1] not in chain[:-1]:
+            chain.append(arms[chain[-1]]["variant_of"].partition(".")[0])
+        where = f"arms.{arm}.variant_of"
+        if chain[-1] in arms:
+            raise PlumblineError(f"{path}: {where}: {' of '.join(chain)}, and so of itself; name a method")
+        find_entry(definition, chain[-1], path, where)
 
 
 def find_entry(definition: dict[str, Any], name: str, path: str, key: str = "runs") -> dict[str, Any]:

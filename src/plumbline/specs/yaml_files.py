@@ -60,18 +60,31 @@ DEEPEST, MOST = 50, 200_000
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
     """YAML that refuses the same key twice and numbers that are none or of another base, and reads 1e-5 as a number."""
 
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        """Put merged keys (<<) below own ones; of one that is merged before it is made, twice."""
         keys = set()
         for key_node, _ in node.value:
-            if key_node.tag == "tag:yaml.org,2002:merge":  # flattened below; own keys override
-                continue
             if not isinstance(key_node, yaml.ScalarNode):
                 raise PlumblineError(f"{_name_line(key_node)}: a key is a list or mapping; write a text")
-            key = self.construct_object(key_node, deep=True)
-            if key in keys:
-                raise PlumblineError(f"{_name_line(key_node)}: the key {key!r} is there twice; keep one of them")
-            keys.add(key)
-        return super().construct_mapping(node, deep)
+            merges = key_node.tag == "tag:yaml.org,2002:merge"
+            key = "<<" if merges else self.construct_object(key_node, deep=True)
+            if (merges, key) in keys:
+                remedy = "write one, with a list of aliases" if merges else "keep one of them"
+                raise PlumblineError(f"{_name_line(key_node)}: the key {key!r} is there twice; {remedy}")
+            keys.add((merges, key))
+        super().flatten_mapping(node)
+        node.value = list({(key.tag, key.value): (key, value) for key, value in node.value}.values())
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        try:
+            return super().construct_object(node, deep)
+        except PlumblineError:
+            raise
+        except (ValueError, LookupError, AttributeError) as error:  # of a date, a tag or thousands of digits
+            raise PlumblineError(
+                f"{_name_line(node)}: {node.value!r:.80} is not a {node.tag.rpartition(':')[2]}; correct it, or write "
+                "it in quotation marks if it is a text"
+            ) from error
 
     def construct_yaml_int(self, node: yaml.ScalarNode) -> int:
         number: int = super().construct_yaml_int(node)
@@ -183,7 +196,7 @@ def parse_yaml(text: str, name: str) -> Any:
         if error.context and error.context_mark:
             problem += f", {error.context} that begins in line {error.context_mark.line + 1}"
         raise PlumblineError(f"{where} is not YAML: {problem}") from error
-    except (yaml.YAMLError, ValueError) as error:  # a date or a whole number of no sense is a ValueError
+    except yaml.YAMLError as error:
         raise PlumblineError(f"{name} is not YAML: {error}") from error
 
 

@@ -103,7 +103,7 @@ def foresee(
             devices += (cost or 0.0) * (estimator.machine.devices_of(run) if rule == "pretrain" else 1)
         elif rule == "measure":
             measurement = estimator.project.measurements.one(wildcards.study, wildcards.measurement)
-            cost = chains[measurement.key] = estimator.measure_seconds(measurement)
+            cost = chains[measurement.key] = measurement.seconds
             devices += cost if estimator.on_device(measurement) else 0.0
         seconds[number] = cost or OTHER_SECONDS
         for name in limits:

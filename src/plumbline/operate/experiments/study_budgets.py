@@ -86,7 +86,7 @@ class StudyBudgets(BudgetSource):
             for arm in (BASELINE, terms.candidate)
             for seed in range(first, first + terms.runs)
         ]
-        expected = fit_to_time.describe_expected(self.base.project, self.base.study, runs)
+        expected = fit_to_time.estimate_time(self.base.project, self.base.study, runs).message
         return carry_out_budgets.print_plan(self, None, expected)
 
     def check(self) -> list[str]:

@@ -182,7 +182,7 @@ class StudySource:
         return (
             f"{question.candidate} against {question.baseline}: {arms.trainer}, {arms.budget}; {len(theirs)} runs of "
             f"the baseline, at most {most} of the candidate\n"
-            f"{fit_to_time.describe_expected(arms.project, arms.study, runs)}{margin}"
+            f"{fit_to_time.estimate_time(arms.project, arms.study, runs).message}{margin}"
         )
 
     def find_decision(self, question: ExperimentQuestion) -> Decision | None:

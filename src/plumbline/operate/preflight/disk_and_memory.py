@@ -14,7 +14,7 @@ from plumbline.operate import cleanup
 from plumbline.operate.console.rule_names import STAGES
 from plumbline.operate.preflight.check_result import NOTE, OK, STOP, CheckResult
 from plumbline.operate.preflight.dry_run import DryRun
-from plumbline.plan import data_stage, target_costs
+from plumbline.plan import data_stage
 from plumbline.plan.run_estimate import estimator
 
 #: Rules that make a corpus.
@@ -36,7 +36,7 @@ def check_disk(dry_run: DryRun) -> CheckResult:
     corpora = sorted({job.wildcards["corpus"] for job in dry_run.of(*CORPUS)})
     unknown = [name for name in corpora if data_stage.tokens(plan, name) is None]
     runs = dry_run.runs()
-    takes = target_costs.runs_bytes(estimator(plan, root=plan.root), runs)
+    takes = sum(map(estimator(plan, root=plan.root).disk_bytes, runs))
     takes += sum(data_stage.corpus_bytes(plan, name) for name in corpora)
     folders = [Path(plan.paths.corpus(name)) for name in corpora]
     folders += [Path(plan.paths.work) / part / run.key for run in runs for part in ("state", "runs")]
