@@ -29,6 +29,13 @@ def make_metadata() -> ro_crate.CrateMetadata:
     return ro_crate.CrateMetadata(name="Made up", description="For a test.", date="2026-01-02")
 
 
+def write_changed(path: Path, files: dict[str, bytes | Path]) -> None:
+    """An archive as somebody would make it whose crate fits files that do not fit one another."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(archive, "require_agreement", lambda *_: 0)
+        archive.write(path, files, make_metadata())
+
+
 @pytest.fixture
 def bundle(tmp_path: Path) -> Path:
     path = tmp_path / "made.tar.xz"
@@ -187,6 +194,13 @@ def test_a_file_that_changes_meanwhile_is_no_bundle(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(archive, "sha256_file", lambda path: "0" * 64)
     with pytest.raises(PlumblineError, match=r"changed.*packed"):
         archive.write(tmp_path / "made.tar.xz", {"metrics": path}, make_metadata())
+    assert not (tmp_path / "made.tar.xz").exists()
+
+
+@pytest.mark.parametrize("name", ["config/a\\b.md", "config/\udcff.md", "../a.md", "a//b.md"])
+def test_a_name_that_is_not_unpacked_is_not_packed(name: str, tmp_path: Path) -> None:
+    with pytest.raises(PlumblineError, match=r"is no name that can be unpacked.*rename the file"):
+        archive.write(tmp_path / "made.tar.xz", {name: b"1"}, make_metadata())
     assert not (tmp_path / "made.tar.xz").exists()
 
 

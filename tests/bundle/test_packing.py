@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -65,27 +66,37 @@ def test_private_files_next_to_the_configuration_are_not_packed(tmp_path: Path) 
     for name in ("config", "studies"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
     project = load(load_config() | {"preset": "smoke", "studies": ["transfer"]}, tmp_path)
-    whole, left_out = verb.choose_configuration(project)
+    whole, notes = verb.choose_configuration(project)
     assert {"config/config.yaml", "studies/transfer/study.yaml", "studies/transfer/published/table1.csv"} <= {*whole}
-    assert not left_out, "everything of ours is packed"
+    unasked = "packed without asking git whether they are private: "
+    assert notes == [f"{unasked}{', '.join(whole)}"], "everything of ours is packed"
     private = ["config/private/hub_token.txt", "studies/transfer/.env", "studies/transfer/texts/a.jsonl"]
     own = ["studies/mine/study.yaml", "studies/transfer/data/own.csv"]
     for name in private + own:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("secret")
-    chosen, left_out = verb.choose_configuration(project)
-    assert set(chosen) == {*whole, own[0]} and set(left_out) == {private[0], private[2], own[1]}
+    chosen, (*left_out, note) = verb.choose_configuration(project)
+    assert set(chosen) == {*whole, own[0]} and note == f"{unasked}{', '.join(chosen)}"
+    assert {text.rpartition(": ")[2] for text in left_out} == {private[0], private[2], own[1]}
     git = ["git", "-C", str(tmp_path)]
     for words in (["init", "-q"], ["add", *whole]):
         subprocess.run([*git, *words], check=True)
     with pytest.raises(PlumblineError, match=rf"^1 .* not in git, such as {own[0]}.*git add"):
         verb.choose_configuration(project)
     subprocess.run([*git, "add", *own], check=True)
+    odd = os.fsdecode(b"config/\xff.txt")
+    (tmp_path / odd).write_text("tracked")
+    subprocess.run([*git, "add", odd], check=True)
     chosen, left_out = verb.choose_configuration(project)
-    assert set(chosen) == {*whole, *own} and set(left_out) == {private[0], private[2]}
+    assert set(chosen) == {*whole, *own, odd}
+    assert {text.rpartition(": ")[2] for text in left_out} == {private[0], private[2]}
     subprocess.run([*git, "rm", "-q", "--cached", own[0]], check=True)
     subprocess.run(["git", "init", "-q", str(tmp_path / "studies/mine")], check=True)
-    assert own[0] in verb.choose_configuration(project)[0], "a study in a repository of its own"
+    chosen, notes = verb.choose_configuration(project)
+    assert own[0] in chosen and notes[-1] == f"{unasked}{own[0]}", "a study in a repository of its own"
+    (tmp_path / ".git/HEAD").write_text("damaged")
+    with pytest.raises(PlumblineError, match=r"git cannot list the files .*which are private"):
+        verb.choose_configuration(project)
 
 
 def test_a_target_on_request_is_packed_with_what_it_reads_once_it_was_made(tmp_path: Path) -> None:

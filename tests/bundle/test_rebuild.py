@@ -22,7 +22,6 @@ from plumbline.core import fingerprint_file
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import sha256_file
 from plumbline.project import Project, load
-from plumbline.project.bundle_products import BundleProduct
 from plumbline.results import __main__ as results
 from plumbline.results import interpretations
 from plumbline.specs import code_hash
@@ -64,9 +63,9 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def packed(root: Path) -> Path:
     out = root.parent / "bundle.tar.xz"
-    info, lacking = verb.pack(load_project(root), out, allow_missing=True)
+    info, notes = verb.pack(load_project(root), out, allow_missing=True)
     assert sorted(map(str, info.products)) == ["interpretations transfer", "table transfer table1"]
-    assert BundleProduct("", "audit", "", "audit") in lacking
+    assert "missing, so not packed: audit" in notes
     return out
 
 
@@ -386,10 +385,14 @@ def test_kernels_that_the_processor_lacks(kernels: str, flags: str, lacking: str
 
 
 def test_what_is_missing_or_says_nothing_is_named(root: Path, tmp_path: Path) -> None:
-    with pytest.raises(PlumblineError, match=r"targets .*snakemake bundle"):
+    with pytest.raises(PlumblineError, match=r"targets .*snakemake bundle.*--allow-missing"):
         verb.pack(load_project(root), tmp_path / "bundle.tar.xz")
     copy = tmp_path / "project"
     shutil.copytree(root, copy)
+    (copy / "results").rename(copy / "elsewhere")
+    with pytest.raises(PlumblineError, match=r"targets .*snakemake bundle.*none is there"):
+        verb.pack(load_project(copy), tmp_path / "bundle.tar.xz", allow_missing=True)
+    (copy / "elsewhere").rename(copy / "results")
     fingerprint_file.sidecar_path(copy / "results/smoke/transfer/interpretations.md").write_text("{}")
     with pytest.raises(PlumblineError, match="fingerprint of interpretations transfer"):
         verb.pack(load_project(copy), tmp_path / "bundle.tar.xz", allow_missing=True)

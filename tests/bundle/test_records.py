@@ -68,6 +68,8 @@ def test_a_record_that_describes_another_bundle_is_refused(tmp_path: Path, chang
     path.write_text(json.dumps(json.loads(path.read_text()) | change))
     with pytest.raises(PlumblineError, match=f"another {next(iter(change))} than its archive"):
         records.read_record(path.parent)
+    told = {Path(row.path).name: row for row in verify.verify([path.parent])}
+    assert told[records.SAYS].status == "changed" and f"another {next(iter(change))}" in told[records.SAYS].why
 
 
 def test_a_full_disk_of_records_is_named_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

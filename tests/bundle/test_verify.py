@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
 import sys
+import tempfile
 from collections import Counter
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +18,7 @@ import pandas as pd
 import pytest
 
 from plumbline.bundle import archive, ro_crate, verify
-from plumbline.core import fingerprint_file, run_files
+from plumbline.core import fingerprint_file, frames, run_files
 from plumbline.core.errors import PlumblineError, UsageError
 from plumbline.core.files import atomic_write_json, canonical_json, sha256_file, sha256_text
 from plumbline.data.manifest import read_pack
@@ -25,6 +28,7 @@ from plumbline.train.checkpoint.checkpoint_folders import RollingCheckpoints
 from plumbline.verdict import ledger
 from plumbline.verdict.board.board_page import write_board
 from plumbline.verdict.board.board_rows import Board
+from tests.bundle.test_archive import make_metadata, write_changed
 
 
 def file(path: Path, content: bytes) -> Path:
@@ -354,7 +358,7 @@ def test_a_record_is_verified_through_its_archive(tmp_path: Path) -> None:
     content = bundle.read_bytes()
     bundle.write_bytes(content[:-9] + bytes([content[-9] ^ 1]) + content[-8:])
     assert {Path(row.path).name: row for row in verify.verify([record])}["bundle.tar.xz"].status == "changed"
-    archive.write(bundle, {place: json.dumps(manifest | {"run_id": "0" * 16}).encode()}, about)
+    write_changed(bundle, {place: json.dumps(manifest | {"run_id": "0" * 16}).encode()})
     atomic_write_json(record / "record.json", RECORD | {"sha256": sha256_file(bundle)})
     changed = {Path(row.path).name: row for row in verify.verify([record])}["bundle.tar.xz"]
     assert changed.status == "changed" and "its run_id is 0000000000000000" in changed.why, "as it was packed"
@@ -365,15 +369,28 @@ def test_a_record_is_verified_through_its_archive(tmp_path: Path) -> None:
     assert statuses(board)[str(pages[0])] == "changed"
 
 
-def pack_run(path: Path, place: str = "base/softpick/s42", **changes: bytes) -> Path:
-    """A bundle of one run, its probes and a table, some of whose files were changed before the crate was made."""
+def make_frame(run_id: str) -> bytes:
+    rows = {name: [None] for name in frames.SCHEMAS["probes"].names} | {"run_id": [run_id]}
+    frames.write(pd.DataFrame(rows), "probes", buffer := Path(tempfile.mkdtemp()) / "probes.parquet")
+    return buffer.read_bytes()
+
+
+def list_run_files(place: str = "base/softpick/s42", probed: str = "", **changes: bytes) -> dict[str, bytes | Path]:
+    """The files of one run, its probes (`probed`: of another run) and a table; `changes`: after their checksums."""
     spec = {"study": "transfer", "scale": "base", "method": "softpick", "init_seed": 42}
-    contents = {"outcome": b"{}", "metrics": b"metrics", "probes": b"probes", "table1": b"1", "table1_md": b"1"}
+    run_id = run_files.id_of_spec(spec)
+    contents = {
+        "probes": make_frame(probed or run_id),
+        "outcome": b"{}",
+        "metrics": b"metrics",
+        "table1": b"1",
+        "table1_md": b"1",
+    }
     hashes = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
     contents |= changes
     listed = {f"{name}.{end}": {"sha256": hashes[name]} for name, end in (("outcome", "json"), ("metrics", "parquet"))}
     listed["model.safetensors"] = {"sha256": "0" * 64}
-    manifest = {"run_id": run_files.id_of_spec(spec), "spec": spec, "files": listed}
+    manifest = {"run_id": run_id, "spec": spec, "files": listed}
     provenance = {"csv_sha256": hashes["table1"], "files": {"table1.md": hashes["table1_md"]}}
     facts = {"fingerprint": "f", "sha256": hashes["probes"], "files": {"probes.parquet": hashes["probes"]}}
     run, probes, table = (
@@ -391,9 +408,7 @@ def pack_run(path: Path, place: str = "base/softpick/s42", **changes: bytes) -> 
         f"{table}.csv": contents["table1"],
         f"{table}.md": contents["table1_md"],
     }
-    kept = {name: content for name, content in files.items() if content}
-    archive.write(path, kept, ro_crate.CrateMetadata(name="a", description="b", date="2026-01-01"))
-    return path
+    return {name: content for name, content in files.items() if content}
 
 
 @pytest.mark.parametrize(
@@ -406,12 +421,16 @@ def pack_run(path: Path, place: str = "base/softpick/s42", **changes: bytes) -> 
         ({"table1_md": b""}, "table1.md is not there"),
         ({"place": "base/ssmax/s42"}, "that of run transfer/base/softpick/s42, and lies in the place of"),
         ({"place": "base/softpick/s43"}, "that of run transfer/base/softpick/s42, and lies in the place of"),
+        ({"probed": "0" * 16}, "probes.parquet is of run 0000000000000000, and lies in the place of transfer/base/"),
         ({"metrics": b"", "probes": b""}, ""),  # what a bundle may leave out
         ({}, ""),
     ],
 )
 def test_a_bundle_is_held_to_the_checksums_in_it(changes: dict[str, Any], why: str, tmp_path: Path) -> None:
-    bundle = pack_run(tmp_path / "bundle.tar.xz", **changes)
+    bundle, files = tmp_path / "bundle.tar.xz", list_run_files(**changes)
+    with pytest.raises(PlumblineError, match=why) if why else nullcontext():
+        archive.write(bundle, files, make_metadata())
+    write_changed(bundle, files)
     (result,) = verify.verify([bundle])
     assert result.status == ("changed" if why else "as written") and why in result.why, result.why
     record = {"words": "all", "commit": "", "products": 1, "sha256": sha256_file(bundle)}
@@ -420,13 +439,50 @@ def test_a_bundle_is_held_to_the_checksums_in_it(changes: dict[str, Any], why: s
 
 
 def test_runs_in_one_anothers_place_are_told(tmp_path: Path) -> None:
-    archive.unpack(pack_run(tmp_path / "bundle.tar.xz"), tmp_path / "a", {})
+    write_changed(tmp_path / "bundle.tar.xz", list_run_files())
+    archive.unpack(tmp_path / "bundle.tar.xz", tmp_path / "a", {})
     runs = tmp_path / "a/work/demo/runs/transfer/base"
     assert statuses(tmp_path / "a/work")[str(runs / "softpick/s42/manifest.json")] == "as written"
     (runs / "softpick").rename(runs / "ssmax")
     assert statuses(tmp_path / "a/work")[str(runs / "ssmax/s42/manifest.json")] == "changed"
     copy = (runs / "ssmax/s42").rename(tmp_path / "copy")
     assert statuses(copy)[str(copy / "manifest.json")] == "as written", "a copy of one's own is in nobody's place"
+
+
+def test_probes_in_the_place_of_another_run_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, run in (("a", ""), ("b", "0" * 16)):
+        write_changed(tmp_path / f"{name}.tar.xz", list_run_files(probed=run))
+        archive.unpack(tmp_path / f"{name}.tar.xz", tmp_path / name, {})
+    place = "work/demo/probes/transfer/base/softpick/s42/probes.fingerprint.json"
+    assert statuses(tmp_path / "a/work")[str(tmp_path / "a" / place)] == "as written"
+    monkeypatch.chdir(tmp_path / "b/work/demo/probes/transfer/base")  # whose folder alone does not have the manifest
+    told = {row.path: row for row in verify.verify([Path("softpick")])}["softpick/s42/probes.fingerprint.json"]
+    assert told.status == "changed" and "probes.parquet is of run 0000000000000000" in told.why
+
+
+def test_a_damaged_bundle_of_which_no_checksum_was_kept_is_changed(tmp_path: Path) -> None:
+    """Once its crate is read, it is known for a bundle."""
+    bundle = tmp_path / "mine.tar.xz"
+    archive.write(bundle, {"work/demo/noise.bin": os.urandom(1 << 18)}, make_metadata())
+    whole = bundle.read_bytes()
+    for damaged in (whole[:-9], whole[: len(whole) // 2], whole[:-5000] + bytes(5000), whole + b"more"):
+        bundle.write_bytes(damaged)
+        assert statuses(bundle) == {str(bundle): "changed"}
+    bundle.write_bytes(b"somebody's own")
+    assert statuses(bundle) == {str(bundle): "not known"}
+
+
+def test_a_file_that_cannot_be_asked_for_is_not_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, stat = file(tmp_path / "a/b.txt", b"x"), Path.stat
+
+    def refuse(asked: Path, **options: Any) -> os.stat_result:
+        if asked == path and not options:
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return stat(asked, **options)
+
+    monkeypatch.setattr(Path, "stat", refuse)
+    with pytest.raises(PermissionError):
+        verify.verify([tmp_path / "a"])
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 from plumbline.bundle import archive, description, ro_crate
 from plumbline.core import fingerprint_file, run_files
 from plumbline.core.files import sha256_file
-from tests.bundle.test_archive import make_metadata
+from tests.bundle.test_archive import write_changed
 from tests.workflow.project_copy import Project
 
 #: More than there are runs.
@@ -95,7 +95,7 @@ def test_a_run_comes_out_and_what_was_changed_in_a_record_does_not(
         if path.is_file() and path.name != ro_crate.NAME
     }
     assert description.NAME in files
-    archive.write(changed, files, make_metadata())
+    write_changed(changed, files)
     code, answer = retrain(finished_copy, changed)
     statuses = {run["key"]: run for run in answer["runs"]}
     assert statuses.keys() == {different, "transfer/base/geglu_ffn/s42"} and code == 10

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Iterable
@@ -15,10 +14,9 @@ from typing import Any
 import msgspec
 
 from plumbline.bundle import archive, description, ro_crate
-from plumbline.bundle.checksum_records import require_agreement
 from plumbline.core import fingerprint_file, process_record, run_files
 from plumbline.core.command_line import HIDDEN, Parser, run
-from plumbline.core.errors import PlumblineError
+from plumbline.core.errors import PlumblineError, visible
 from plumbline.core.files import pretty_json, sha256_file
 from plumbline.project import Project, load
 from plumbline.project.bundle_products import CONFIGURATION, BundleProduct, is_read
@@ -54,12 +52,12 @@ def main() -> None:
     config |= {"preset": options.preset} if options.preset else {}
     config |= {"studies": options.study} if options.study else {}
     project = load(config | {"mine": "", "experiment": {}})
-    summary, lacking = pack(project, options.out, allow_missing=options.allow_missing)
+    if options.out.exists() and not options.out.is_file():
+        raise PlumblineError(f"--out {options.out} is no plain file; name one, such as mine.tar.xz")
+    summary, notes = pack(project, options.out, allow_missing=options.allow_missing)
     fingerprint_file.write(options.out, options.fingerprint)
-    for product in lacking:
-        print(f"missing, so not packed: {product}")
-    for name in choose_configuration(project)[1]:
-        print(f"not packed, since it is not in git, or nothing reads a file of its name: {name}")
+    for note in notes:
+        print(visible(note))
     size = options.out.stat().st_size / 1e6
     print(f"{len(summary.products)} targets; {size:.2f} MB; sha256 {sha256_file(options.out)}")
     print(options.out)
@@ -67,28 +65,28 @@ def main() -> None:
 
 def pack(
     project: Project, out: Path, *, allow_missing: bool = False
-) -> tuple[description.BundleDescription, list[BundleProduct]]:
+) -> tuple[description.BundleDescription, list[str]]:
     """Write the release bundle of a configuration.
 
     Args:
         allow_missing: pack the products that are there, even if some are not.
 
     Returns:
-        The bundle's description, and the products that are not in it.
+        The bundle's description, and notes: what is not in it, and what is although no git says that it may.
 
     Raises:
-        PlumblineError: a product is not there (and `allow_missing` does not allow that), does not show what it was made
-            of, or what is to be packed holds texts, is not as it was written, or is not in git.
+        PlumblineError: a product is not there (and `allow_missing` does not allow that, or none is), does not show what
+            it was made of, or what is to be packed holds texts, is not as it was written, or is not in git.
     """
     folder = project.root / project.paths.results
     products = project.bundles.products
     lacking = [entry for entry in products if not all((folder / name).is_file() for name in entry.files)]
     products = [entry for entry in products if entry not in lacking]
-    if lacking and not allow_missing:
+    if lacking and not (allow_missing and products):
+        remedy = ", or pack what is there with --allow-missing" if products else "; none is there to be packed"
         raise PlumblineError(
-            f"{project.paths.results}: {len(lacking)} targets are missing, such as {lacking[0]}; make them "
-            "(snakemake "
-            "bundle does), or pack what is there with --allow-missing"
+            f"{project.paths.results}: {len(lacking)} targets are missing, such as {lacking[0]}; make them (snakemake "
+            f"bundle does){remedy}"
         )
     work = _work_in_archive(project)
     read = {
@@ -100,17 +98,15 @@ def pack(
             require_no_texts(project.root / path)
     summary = _describe_contents(project, products, work, [path for path in read if path.endswith(".json")])
     files: dict[str, bytes | Path] = {name: _prepare_file(project.root / path) for path, name in read.items()}
-    configuration, _ = choose_configuration(project)
+    configuration, notes = choose_configuration(project)
     configuration += [lock for lock in LOCKS if (project.root / lock).is_file()]
     files |= {path: project.root / path for path in configuration}
     results = (f"{project.paths.results}/{name}" for product in products for name in product.files)
     files |= {name: project.root / name for name in results}
     files[description.NAME] = msgspec.json.format(msgspec.json.encode(summary, order="sorted"), indent=1) + b"\n"
     files["README.md"] = _write_readme(summary).encode()
-    for name in (name for name in files if name.endswith(".json")):
-        require_agreement(name, _read_content(files[name]), lambda other: _hash_content(files.get(other)))
     archive.write(out, files, _crate_metadata(summary))
-    return summary, lacking
+    return summary, [f"missing, so not packed: {product}" for product in lacking] + notes
 
 
 def choose_configuration(project: Project) -> tuple[list[str], list[str]]:
@@ -118,22 +114,33 @@ def choose_configuration(project: Project) -> tuple[list[str], list[str]]:
     its own, those that are read by their names.
 
     Returns:
-        These files, and those that are left out.
+        These files, and notes on those that are left out, and on those that no git was asked about.
 
     Raises:
-        PlumblineError: git does not track a file that would be read, so that it may be private.
+        PlumblineError: git does not track a file that would be read, so that it may be private, or cannot say.
     """
     names = project.bundles.configuration_files()
     listing = description.run_git(project.root, "ls-files", "-z", "--", *CONFIGURATION)
+    if listing is None and (project.root / ".git").exists():
+        raise PlumblineError(
+            f"git cannot list the files of {project.root}, so that nothing says which are private: install git, or see "
+            f"what `git -C {project.root} status` says (of a folder of another user: git config --global --add "
+            "safe.directory FOLDER)"
+        )
     tracked = set((listing or "").split("\0"))
     chosen = [name for name in names if name in tracked or is_read(name)]
-    private = [name for name in chosen if name not in tracked and not _has_own_git(project.root, name)]
+    own = [name for name in chosen if name not in tracked]
+    private = [name for name in own if not _has_own_git(project.root, name)]
     if listing is not None and private:
         raise PlumblineError(
             f"{len(private)} files that would be packed are not in git, such as {private[0]}, and may be private: git "
             f"add what belongs into the bundle, and move the rest out of {', '.join(CONFIGURATION[:-1])}"
         )
-    return chosen, sorted(set(names) - set(chosen))
+    notes = [
+        f"not packed, since it is not in git, or nothing reads a file of its name: {name}"
+        for name in sorted(set(names) - set(chosen))
+    ]
+    return chosen, notes + [f"packed without asking git whether they are private: {', '.join(own)}"] * bool(own)
 
 
 def _has_own_git(root: Path, name: str) -> bool:
@@ -162,16 +169,6 @@ def _prepare_file(path: Path) -> bytes | Path:
         return path
     run_files.require_manifest(path, manifest)
     return pretty_json(process_record.strip_local_facts(manifest)).encode()
-
-
-def _read_content(content: bytes | Path) -> bytes:
-    return content if isinstance(content, bytes) else content.read_bytes()
-
-
-def _hash_content(content: bytes | Path | None) -> str | None:
-    if content is None or isinstance(content, Path):
-        return None if content is None else sha256_file(content)
-    return hashlib.sha256(content).hexdigest()
 
 
 def _make_entry(project: Project, product: BundleProduct) -> description.BundleEntry:

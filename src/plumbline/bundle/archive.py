@@ -10,6 +10,7 @@ import hashlib
 import io
 import lzma
 import os
+import re
 import shutil
 import tarfile
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,7 +20,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Self
 
 from plumbline.bundle import ro_crate
-from plumbline.bundle.checksum_records import AS_WRITTEN, require_agreement
+from plumbline.bundle.checksum_records import is_compared, require_agreement
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import make_folder, name_in_errors, open_atomically, parse_json, sha256_file
 
@@ -58,9 +59,14 @@ def write(out: Path, files: Mapping[str, bytes | Path], crate: ro_crate.CrateMet
     Their crate comes first, then they by name, without times, owners and modes of this machine.
 
     Raises:
-        PlumblineError: a file was changed meanwhile, or holds gigabytes of next to nothing, which nobody would unpack.
+        PlumblineError: a file was changed meanwhile, is not as another one has it, has a name that no archive may have,
+            or holds gigabytes of next to nothing, which nobody would unpack.
     """
+    if odd := [name for name in sorted(files) if not _is_safe(name)]:
+        raise PlumblineError(f"{odd[0]!r} is no name that can be unpacked everywhere; rename the file, and pack again")
     listed = [_make_entry(name, files[name]) for name in sorted(files)]
+    compared = ((name, _read_content(files[name])) for name in sorted(files) if is_compared(name))
+    require_agreement(compared, {entry.name: entry.sha256 for entry in listed})
     metadata = ro_crate.to_json(ro_crate.build_crate(listed, crate)).encode()
     with open_atomically(out) as raw:
         with (
@@ -116,18 +122,16 @@ def read_file(archive: Path, name: str) -> bytes:
     Raises:
         PlumblineError: as `unpack`; or there is no such file.
     """
-    with _open_archive(archive) as (tar, _):
-        members = iter(tar)
-        listed = _read_crate(tar, next(members, None), archive)
-        for member in members:
-            entry = _find_entry(member, listed, archive)
+    found = None
+    with _open_archive(archive) as (_, files):
+        for entry, content in files:
             if entry.name == name:
                 if entry.size > LARGEST_CRATE:
                     raise PlumblineError(f"{archive}: {name} has {entry.size:,} bytes; it is not a Plumbline bundle")
-                content = _open_member(tar, member).read(entry.size + 1)
-                _require_listed_bytes(entry, len(content), hashlib.sha256(content).hexdigest(), archive)
-                return content
-    raise PlumblineError(f"{archive} has no {name}, so it is not a Plumbline bundle")
+                found = content.read()
+    if found is None:
+        raise PlumblineError(f"{archive} has no {name}, so it is not a Plumbline bundle")
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,86 +150,83 @@ def compare_archive(archive: Path) -> ComparedArchive:
     Raises:
         PlumblineError: as `unpack`; or a file was changed, or a run put in another one's place, before it was packed.
     """
-    names: set[str] = set()
-    unsealed = 0
-    with _open_archive(archive) as (tar, stream):
-        members = iter(tar)
-        listed = _read_crate(tar, next(members, None), archive)
-        hashes = {name: entry.sha256 for name, entry in listed.items()}
-        for member in members:
-            entry = _find_entry(member, listed, archive)
-            if entry.name in names:
-                raise PlumblineError(f"{archive}: {entry.name} is in it twice; it is not a Plumbline bundle")
-            names.add(entry.name)
-            hashed = _Hashed(_open_member(tar, member))
-            content = io.BytesIO()
-            may_be_record = entry.name.endswith(".json") and entry.size <= LARGEST_CRATE
-            while piece := hashed.read(_PIECE):
-                if may_be_record:
-                    content.write(piece)
-            _require_listed_bytes(entry, entry.size, hashed.sha256, archive)
-            try:
-                record = require_agreement(entry.name, content.getvalue(), hashes.get) if may_be_record else None
-            except PlumblineError as error:
-                raise ChangedArchive(f"{archive}: {error}") from error
-            is_manifest = PurePosixPath(entry.name).name == "manifest.json"
-            unsealed += is_manifest and (record is None or record.status != AS_WRITTEN)
-        stream.read_to_its_end(tar.offset)
-    if missing := sorted(listed.keys() - names):
-        raise PlumblineError(f"{archive} lacks {len(missing)} of its {len(listed)} files ({missing[0]}); copy it again")
+    with _open_archive(archive) as (listed, files):
+        compared = (
+            (entry.name, content.read())
+            for entry, content in files
+            if is_compared(entry.name) and entry.size <= LARGEST_CRATE
+        )
+        try:
+            unsealed = require_agreement(compared, {name: entry.sha256 for name, entry in listed.items()})
+        except ChangedArchive:
+            raise
+        except PlumblineError as error:
+            raise ChangedArchive(f"{archive}: {error}") from error
     return ComparedArchive(files=len(listed), unsealed=unsealed)
 
 
 def _unpack(archive: Path, folder: Path, moved: Mapping[str, str]) -> dict[str, ro_crate.ArchivedFile]:
-    names: set[str] = set()
-    with _open_archive(archive) as (tar, stream):
-        members = iter(tar)
-        listed = _read_crate(tar, next(members, None), archive)
+    with _open_archive(archive) as (listed, files):
         whole, free = sum(entry.size for entry in listed.values()), shutil.disk_usage(folder).free
         if whole > free:
             raise PlumblineError(
                 f"--into {folder}: the {len(listed)} files of {archive} take {whole:,} bytes, and {free:,} are free "
                 "there; name a folder on a larger disk"
             )
-        for member in members:
-            entry = _find_entry(member, listed, archive)
-            if entry.name in names:
-                raise PlumblineError(f"{archive}: {entry.name} is in it twice; it is not a Plumbline bundle")
-            names.add(entry.name)
+        for entry, content in files:
             first, _, rest = entry.name.partition("/")
             place = folder / moved.get(first, first) / rest if rest else folder / first
-            hashed = _Hashed(_open_member(tar, member))
             try:
                 place.parent.mkdir(parents=True, exist_ok=True)
                 with name_in_errors(place, others=True), open(place, "xb") as file:
-                    shutil.copyfileobj(hashed, file, _PIECE)
+                    shutil.copyfileobj(content, file, _PIECE)
             except (FileExistsError, NotADirectoryError) as error:
                 raise PlumblineError(f"{archive}: {entry.name} would overwrite another of its files") from error
-            _require_listed_bytes(entry, place.stat().st_size, hashed.sha256, archive)
-        stream.read_to_its_end(tar.offset)
-    if missing := sorted(listed.keys() - names):
-        raise PlumblineError(f"{archive} lacks {len(missing)} of its {len(listed)} files ({missing[0]}); copy it again")
     return listed
 
 
 @contextmanager
-def _open_archive(archive: Path) -> Iterator[tuple[tarfile.TarFile, _Stream]]:
-    """Open the tar within, with a clear error for a damaged one. What follows the last file is read too: for its
-    checksum, and because nothing may."""
+def _open_archive(
+    archive: Path,
+) -> Iterator[tuple[dict[str, ro_crate.ArchivedFile], Iterator[tuple[ro_crate.ArchivedFile, _Hashed]]]]:
+    """Open an archive, with a clear error for a damaged one: the files that its crate lists, and each with its content,
+    one after the other."""
     if not archive.is_file():
         raise PlumblineError(f"there is no bundle {archive}")
+    listed: dict[str, ro_crate.ArchivedFile] = {}
     try:
         with open(archive, "rb") as raw:
             stream = _Stream(raw)
             with tarfile.open(fileobj=stream, mode="r|", tarinfo=_Member) as tar:  # type: ignore[call-overload]
-                yield tar, stream
-            stream.read_to_its_end()
+                listed = _read_crate(tar, tar.next(), archive)
+                yield listed, _read_files(tar, stream, listed, archive)
     except (lzma.LZMAError, EOFError, tarfile.TarError) as error:
-        raise PlumblineError(
+        raise (ChangedArchive if listed else PlumblineError)(
             f"{archive} cannot be read ({error}): it is damaged, was not copied to its end, or is not a bundle; "
             "copy it "
             "again and compare its SHA-256 with that of where it comes from"
         ) from error
+
+
+def _read_files(
+    tar: tarfile.TarFile, stream: _Stream, listed: Mapping[str, ro_crate.ArchivedFile], archive: Path
+) -> Iterator[tuple[ro_crate.ArchivedFile, _Hashed]]:
+    """Give the files after the crate, and refuse one that is not as it is listed once its turn is over. What follows
+    the last one is read too: for the stream's checksum, and because nothing may."""
+    names: set[str] = set()
+    while member := tar.next():
+        entry = _find_entry(member, listed, archive)
+        if entry.name in names:
+            raise ChangedArchive(f"{archive}: {entry.name} is in it twice; it is not a Plumbline bundle")
+        names.add(entry.name)
+        content = _Hashed(_open_member(tar, member))
+        yield entry, content
+        while content.read(_PIECE):
+            pass
+        _require_listed_bytes(entry, entry.size, content.sha256, archive)
+    stream.read_to_its_end(tar.offset)
+    if missing := sorted(listed.keys() - names):
+        raise ChangedArchive(f"{archive} lacks {len(missing)} of its {len(listed)} files ({missing[0]}); copy it again")
 
 
 def _read_crate(tar: tarfile.TarFile, first: tarfile.TarInfo | None, archive: Path) -> dict[str, ro_crate.ArchivedFile]:
@@ -240,11 +241,17 @@ def _read_crate(tar: tarfile.TarFile, first: tarfile.TarInfo | None, archive: Pa
         ) from error
     listed = ro_crate.read_crate(document, str(archive))
     _require_believable(listed.values(), archive.stat().st_size, archive)
-    for name in listed:
-        path = PurePosixPath(name)
-        if path.is_absolute() or ".." in path.parts or str(path) != name or "\\" in name or "\0" in name:
-            raise PlumblineError(f"{archive}: {name!r} would be written outside of the folder; nothing was unpacked")
+    if odd := [name for name in listed if not _is_safe(name)]:
+        raise PlumblineError(f"{archive}: {odd[0]!r} would be written outside of the folder; nothing was unpacked")
     return listed
+
+
+def _is_safe(name: str) -> bool:
+    """Whether a name is a plain one below the folder on any system, and UTF-8."""
+    path = PurePosixPath(name)
+    return not (
+        path.is_absolute() or ".." in path.parts or str(path) != name or re.search(r"[\\\0\ud800-\udfff]", name)
+    )
 
 
 def _require_believable(listed: Iterable[ro_crate.ArchivedFile], size: int, archive: Path) -> None:
@@ -269,12 +276,12 @@ def _find_entry(
     """Find the crate's entry of a member, which must be a plain file that it lists, of that size."""
     parts = PurePosixPath(member.name).parts
     if member.name.startswith("/") or ".." in parts:
-        raise PlumblineError(f"{archive}: {member.name!r} would be written outside of the folder; it was not unpacked")
+        raise ChangedArchive(f"{archive}: {member.name!r} would be written outside of the folder; it was not unpacked")
     name = member.name.removeprefix(f"{TOP}/")
     plain = member.isreg() and not member.issparse()
     if not plain or name == member.name or name not in listed:
         problem = "not listed in its crate" if plain else "not a plain file"
-        raise PlumblineError(f"{archive}: {member.name!r} is {problem}; it was changed after it was made")
+        raise ChangedArchive(f"{archive}: {member.name!r} is {problem}; it was changed after it was made")
     if member.size != listed[name].size:
         _require_listed_bytes(listed[name], member.size, "", archive)
     return listed[name]
@@ -286,6 +293,10 @@ def _require_listed_bytes(entry: ro_crate.ArchivedFile, size: int, sha256: str, 
             f"{archive}: {entry.name} is not the file that {ro_crate.NAME} describes ({size} bytes of {entry.size}, "
             "another SHA-256): it is damaged, or was changed after it was made"
         )
+
+
+def _read_content(content: bytes | Path) -> bytes:
+    return content if isinstance(content, bytes) else content.read_bytes()
 
 
 def _make_entry(name: str, content: bytes | Path) -> ro_crate.ArchivedFile:
@@ -336,21 +347,18 @@ class _Stream:
             self._last = self._xz.decompress(piece, size)
         return self._last
 
-    def read_to_its_end(self, end: int | None = None) -> None:
-        """Read what is left, for the stream's checksum.
-
-        Args:
-            end: where the last file ended, if all were read: only zeros may follow.
+    def read_to_its_end(self, end: int) -> None:
+        """Read what is left after the last file, which ended at `end`: zeros and the stream's checksum.
 
         Raises:
-            lzma.LZMAError: something follows the last file, or the stream.
+            lzma.LZMAError: something else follows the last file, or the stream.
         """
-        rest = b"" if end is None else self._last[max(0, end - self._begin) :]
-        while True:
-            if end is not None and rest.strip(b"\0"):
-                raise lzma.LZMAError("something follows its last file")
+        rest = self._last[max(0, end - self._begin) :]
+        while not rest.strip(b"\0"):
             if not (rest := self.read(_PIECE)):
                 break
+        if rest:
+            raise lzma.LZMAError("something follows its last file")
         if self._xz.unused_data or self._raw.read(1):
             raise lzma.LZMAError("something follows its end")
 

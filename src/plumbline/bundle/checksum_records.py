@@ -6,9 +6,10 @@ files next to products, provenance of tables, records of bundles and exports are
 
 from __future__ import annotations
 
+import io
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -27,6 +28,10 @@ Status = Literal["as written", "changed", "missing", "not known"]
 
 #: The most bytes of a file that is read as a record: what lists the files of the largest corpus has a thousandth.
 LARGEST = 256 << 20
+
+#: The frames of scores and probes of a run, which say whose they are, and the small files next to them.
+_FRAMES = ("scores.parquet", "examples.parquet", "probes.parquet")
+_OF_FRAMES = (f"scores.{fingerprint_file.KEY}.json", f"probes.{fingerprint_file.KEY}.json")
 
 #: Endings of the small file next to a product and of a table's provenance.
 _BESIDE, _PROVENANCE = f".{fingerprint_file.KEY}.json", ".provenance.json"
@@ -59,34 +64,89 @@ def read_record(path: Path) -> ChecksumRecord | None:
     """
     if path.suffix != ".json" or path.stat().st_size > LARGEST:
         return None
-    return _parse_record(path, path.read_bytes(), os.path.exists)
+    record = _parse_record(path, path.read_bytes(), os.path.exists)
+    if record is None or path.name not in _OF_FRAMES:
+        return record
+    files = [path.with_name(name) for name in _FRAMES] + [_find_manifest(path)]
+    try:
+        _require_one_run({file: _read_run_ids(file, file.read_bytes()) for file in files if file.is_file()})
+    except PlumblineError as error:
+        return replace(record, status=CHANGED, why=str(error))
+    return record
 
 
-def require_agreement(name: str, text: bytes, find_sha256: Callable[[str], str | None]) -> ChecksumRecord | None:
-    """Read a JSON file of an archive as `read_record` does, and compare the files that it names with those in the
+def is_compared(name: str) -> bool:
+    """Whether `require_agreement` reads a file of an archive, by its name."""
+    return name.endswith((".json", *_FRAMES))
+
+
+def require_agreement(contents: Iterable[tuple[str, bytes]], hashes: Mapping[str, str]) -> int:
+    """Read the JSON files of an archive as `read_record` does, and compare the files that they name with those in the
     archive. Weights and texts are not in it, products are.
 
     Args:
-        find_sha256: the SHA-256 of a file of the archive, by its name there; None if there is no such file.
+        contents: name there and content of each file that `is_compared`.
+        hashes: name there -> SHA-256, of all files.
+
+    Returns:
+        The number of manifests of runs that have no SHA-256 of their own.
 
     Raises:
-        PlumblineError: the record, or a file that it names, is not as it was written.
+        PlumblineError: a record, or a file that it names, is not as it was written, or lies in the place of another.
     """
-    root = Path("/")
-    record = _parse_record(root / name, text, lambda path: find_sha256(os.path.normpath(path)[1:]) is not None)
-    if record is not None and record.status == CHANGED:
-        raise PlumblineError(f"{name} was changed: {record.why}")
-    for path, sha256 in record.files.items() if record else ():
-        file = os.path.normpath(path)[1:]
-        there = find_sha256(file)
-        if there is None and file.startswith(f"{RESULTS}/"):
-            raise PlumblineError(f"{file} is not there, and {name} names it; have both made again")
-        if there not in (None, sha256):
+    unsealed, run_ids = 0, dict[Path, set[str]]()
+    for name, content in contents:
+        path = Path("/") / name
+        run_ids[path] = _read_run_ids(path, content)
+        record = _parse_record(path, content, lambda other: os.path.normpath(other)[1:] in hashes)
+        if record is not None and record.status == CHANGED:
+            raise PlumblineError(f"{name} was changed: {record.why}")
+        for other, sha256 in record.files.items() if record else ():
+            file = os.path.normpath(other)[1:]
+            there = hashes.get(file)
+            if there is None and file.startswith(f"{RESULTS}/"):
+                raise PlumblineError(f"{file} is not there, and {name} names it; have both made again")
+            if there not in (None, sha256):
+                raise PlumblineError(
+                    f"{file} was changed: its sha256 is {there}, and {name} says {sha256}; restore it, or have both "
+                    "made again"
+                )
+        unsealed += path.name == "manifest.json" and (record is None or record.status != AS_WRITTEN)
+    _require_one_run(run_ids)
+    return unsealed
+
+
+def _find_manifest(path: Path) -> Path:
+    """Find where the manifest of the run lies in whose place a file of scores or probes is."""
+    parts = Path(os.path.abspath(path)).parts
+    return Path(*parts[:-6], "runs", *parts[-5:-1], "manifest.json")
+
+
+def _read_run_ids(path: Path, content: bytes) -> set[str]:
+    """Read of which runs a manifest or a frame of scores or probes is: none of a frame without rows, and of one that
+    cannot be read here (pyarrow may not be installed), for which its checksums stand."""
+    try:
+        if path.name == "manifest.json":
+            return {str(parse_json(content)["run_id"])}
+        if path.name in _FRAMES:
+            import pyarrow.parquet
+
+            return set(pyarrow.parquet.read_table(io.BytesIO(content), columns=["run_id"])["run_id"].to_pylist())
+    except (ImportError, OSError, ValueError, KeyError, TypeError):  # which those of pyarrow are
+        pass
+    return set()
+
+
+def _require_one_run(run_ids: Mapping[Path, set[str]]) -> None:
+    """Refuse frames that lie in the place of another run: of its manifest, if that is among the files."""
+    for path, of_frame in run_ids.items():
+        of_place = run_ids.get(_find_manifest(path)) if path.name in _FRAMES else None
+        if of_place and of_frame - of_place:
+            place = "/".join(path.parts[-5:-1])
             raise PlumblineError(
-                f"{file} was changed: its sha256 is {there}, and {name} says {sha256}; restore it, or have both made "
-                "again"
+                f"{path.name} is of run {min(of_frame - of_place)}, and lies in the place of {place}, which is run "
+                f"{min(of_place)}; put both back, or have them made again"
             )
-    return record
 
 
 def _parse_record(path: Path, text: bytes, exists: Callable[[Path], bool]) -> ChecksumRecord | None:

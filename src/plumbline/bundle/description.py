@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import reprlib
 import shlex
@@ -201,9 +202,7 @@ def run_git(root: Path, *arguments: str) -> str | None:
     if not (root / ".git").exists():
         return None
     try:
-        process = subprocess.run(
-            ["git", "-C", str(root), *arguments], capture_output=True, text=True, timeout=60, check=True
-        )
-    except (OSError, ValueError, subprocess.SubprocessError):  # ValueError: a name that is not in UTF-8
+        process = subprocess.run(["git", "-C", str(root), *arguments], capture_output=True, timeout=60, check=True)
+    except (OSError, subprocess.SubprocessError):
         return None
-    return process.stdout.strip()
+    return os.fsdecode(process.stdout).strip()

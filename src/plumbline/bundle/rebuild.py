@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +20,7 @@ import msgspec
 
 from plumbline.bundle import archive, commit_code, description, remake
 from plumbline.core import processor
-from plumbline.core.command_line import EXIT_NOTHING_COMPARED, Parser, run
+from plumbline.core.command_line import EXIT_NOTHING_COMPARED, Parser, positive, run
 from plumbline.core.csv_text import write_rows
 from plumbline.core.errors import PlumblineError, visible
 from plumbline.core.files import atomic_write_text, sha256_file
@@ -69,7 +69,7 @@ def arguments() -> Parser:
     parser = Parser(__doc__)
     parser.add_argument("bundle", type=Path, metavar="BUNDLE.tar.xz")
     parser.add_argument("--into", type=Path, required=True, metavar="FOLDER", help="a new folder, or an empty one")
-    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="targets at a time (default: 1)")
+    parser.add_argument("--jobs", type=positive, default=1, metavar="N", help="targets at a time (default: 1)")
     commit = parser.add_mutually_exclusive_group()
     help_text = "with the code of the bundle's commit, from the history of this clone, whatever is checked out"
     commit.add_argument("--at-commit", action="store_true", help=help_text)
@@ -127,7 +127,7 @@ def rebuild_bundle(
         try:
             _lay_code(listed, studies, folder, bundle)
             remedy = description.describe_remedy(summary.commit, summary.edited, str(bundle)) if at_commit else ""
-            answers = _make_products(summary, folder, package, max(1, jobs), any_commit, remedy, kernels)
+            answers = _make_products(summary, folder, package, jobs, any_commit, remedy, kernels)
             other = [name for answer in answers for name in answer.other]
             if other and not any_commit:
                 raise PlumblineError(_describe_other_commit(summary, bundle, other))
@@ -138,9 +138,8 @@ def rebuild_bundle(
         otherwise.append(f"code or configuration of {_format_some(other)} differs from what the bundle was made with")
     bundled = {name: entry.sha256 for name, entry in listed.items() if name.startswith("results/")}
     names = sorted(bundled.keys() | _list_product_files(summary, folder))
-    verdicts = {name: _compare_file(folder, name, bundled.get(name)) for name in names}
+    verdicts = _compare_files(folder, names, bundled)
     failed = {name: why for answer in answers for name, why in answer.failed.items()}
-    _write_list(folder, verdicts)
     return RebuildResult(summary=summary, verdicts=verdicts, failed=failed, otherwise=tuple(otherwise))
 
 
@@ -313,22 +312,16 @@ def _list_product_files(summary: description.BundleDescription, folder: Path) ->
     return names
 
 
-def _compare_file(folder: Path, name: str, sha256: str | None) -> str:
-    path = folder / name
-    if not path.is_file():
-        return MISSING
-    if sha256 is None:
-        return NOT_BUNDLED
-    return EQUAL if sha256_file(path) == sha256 else DIFFERENT
-
-
-def _write_list(folder: Path, verdicts: dict[str, str]) -> None:
-    rows = [["file", "verdict", "sha256_bundled", "sha256_rebuilt"]]
-    for name, verdict in verdicts.items():
-        rebuilt = "" if verdict == MISSING else sha256_file(folder / name)
-        brought = folder / BROUGHT / name.partition("/")[2]
-        rows.append([name, verdict, sha256_file(brought) if brought.is_file() else "", rebuilt])
+def _compare_files(folder: Path, names: list[str], bundled: Mapping[str, str]) -> dict[str, str]:
+    """Compare each file with the SHA-256 that the bundle has of it, and write that list."""
+    verdicts, rows = {}, [["file", "verdict", "sha256_bundled", "sha256_rebuilt"]]
+    for name in names:
+        brought, rebuilt = bundled.get(name, ""), sha256_file(folder / name) if (folder / name).is_file() else ""
+        same = EQUAL if rebuilt == brought else DIFFERENT
+        verdicts[name] = MISSING if not rebuilt else NOT_BUNDLED if not brought else same
+        rows.append([name, verdicts[name], brought, rebuilt])
     atomic_write_text(folder / LIST, write_rows(rows))
+    return verdicts
 
 
 if __name__ == "__main__":

@@ -116,7 +116,7 @@ def read_record(folder: Path) -> KeptBundle:
         raise PlumblineError(f"{bundle} is not the archive that {SAYS} names; restore it from the repository")
     described = msgspec.structs.asdict(_describe_bundle(bundle, record.words))
     if other := [name for name, value in msgspec.structs.asdict(record).items() if described[name] != value]:
-        raise PlumblineError(
+        raise archive.ChangedArchive(
             f"{folder / SAYS} gives another {', '.join(other)} than its archive has ({described[other[0]]}); "
             "restore it from the repository"
         )

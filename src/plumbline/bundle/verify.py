@@ -10,7 +10,8 @@
 A file is `as written`, `changed`, `missing` (a checksum of it is there), or `not known` (no checksum of it was kept:
 logs, what earlier versions made, a ledger whose end no page states, a folder that is a link).
 Nothing is changed, and every file is read, even if it was verified before. A checksum shows damage and what was edited
-or replaced, not a change by somebody who computes it anew; --retrain and a signature (--signers) show that. Exit codes:
+or replaced, not a change by somebody who computes it anew; --retrain and a signature (--signers) show that. Of which
+run scores and probes are is compared with the manifest in their place where pyarrow is installed. Exit codes:
 0 if something was verified and nothing is changed, missing or different, 10 if something is, 16 if nothing was checked,
 75 if stopped on request (the same command with the --seed that it printed continues), 2 for a command line that is not
 valid, 1 after an error.
@@ -43,7 +44,7 @@ from plumbline.bundle.rebuild import BROUGHT
 from plumbline.bundle.signatures import ENDING, check_signatures
 from plumbline.core.command_line import EXIT_DIFFERENT, EXIT_NOTHING_COMPARED, Parser, not_negative, positive, run
 from plumbline.core.errors import PlumblineError, UsageError, visible
-from plumbline.core.files import sha256_file
+from plumbline.core.files import NOWHERE, sha256_file
 from plumbline.data.pinned_packages import PINS
 from plumbline.data.progress import ProgressCounter
 from plumbline.project import packed_bundle
@@ -152,19 +153,16 @@ def _verify_file(
     if not _is_plain(path):
         if checksums:
             name = checksums[0][1].path.name
-            return (
-                (CHANGED, f"it is no file, and {name} names one")
-                if os.path.exists(path)
-                else (MISSING, f"{name} names it")
-            )
+            there = os.path.exists(path)
+            return (CHANGED, f"it is no file, and {name} names one") if there else (MISSING, f"{name} names it")
         return NOT_KNOWN, "a link, not entered; name it" if path.is_symlink() else "it is no plain file"
     if own_record is not None and own_record.status == CHANGED:
         return CHANGED, own_record.why
-    if path.name.endswith(".tar.xz"):
-        return _verify_archive(path, checksums, hashes)
     for sha256, record in checksums:
         if hashes.of(path) != sha256:
             return CHANGED, _describe_difference(path, sha256, record, hashes)
+    if path.name.endswith(".tar.xz"):
+        return _verify_archive(path, checksums)
     trusted = [record for _, record in checksums if record.status != CHANGED]
     if trusted:
         sealed = next((record for record in trusted if record.status == AS_WRITTEN), None)
@@ -173,6 +171,13 @@ def _verify_file(
     if checksums:
         return NOT_KNOWN, f"{checksums[0][1].path.name}, which names it, was changed"
     if own_record is not None:
+        if path.name == records.SAYS:
+            try:
+                records.read_record(path.parent)
+            except archive.ChangedArchive as error:
+                return CHANGED, str(error)
+            except PlumblineError:  # of another format, or without its archive, which is told of that
+                pass
         return own_record.status, own_record.why or "by its own sha256"
     return _verify_without_record(path, hashes)
 
@@ -187,24 +192,19 @@ def _verify_ledger(path: Path) -> tuple[Status, str]:
         entries, torn = ledger.read_unchanged(path)
         pages = {}
         for page in sorted(path.parent.glob("*.md")):
-            if (statement := ledger.read_statement(page)) and os.path.normpath(page.parent / statement.name) == str(
-                path
-            ):
+            statement = ledger.read_statement(page)
+            if statement and os.path.normpath(page.parent / statement.name) == str(path):
                 ledger.count_new_entries(entries, page, statement)
                 pages[statement.length] = page.name
     except PlumblineError as error:
         return CHANGED, str(error)
     if torn:
-        return (
-            NOT_KNOWN,
-            f"its last line is incomplete, as after a power cut; the {len(entries)} entries before it agree",
-        )
+        why = f"its last line is incomplete, as after a power cut; the {len(entries)} entries before it agree"
+        return NOT_KNOWN, why
     if entries.hashes and len(entries) in pages:
         return AS_WRITTEN, f"by its chain of {len(entries)} hashes, and {pages[len(entries)]}, which states the last"
-    return (
-        NOT_KNOWN,
-        f"{len(entries)} entries agree; whether later ones were removed is not known: no page beside it says",
-    )
+    why = f"{len(entries)} entries agree; whether later ones were removed is not known: no page beside it says"
+    return NOT_KNOWN, why
 
 
 def _verify_without_record(path: Path, hashes: _Hashes) -> tuple[Status, str]:
@@ -218,11 +218,8 @@ def _verify_without_record(path: Path, hashes: _Hashes) -> tuple[Status, str]:
     return NOT_KNOWN, _NO_CHECKSUM
 
 
-def _verify_archive(path: Path, checksums: list[tuple[str, ChecksumRecord]], hashes: _Hashes) -> tuple[Status, str]:
-    """Verify a bundle by the checksum that was kept of it, and by those that its crate has of every file in it."""
-    for sha256, record in checksums:
-        if hashes.of(path) != sha256:
-            return CHANGED, _describe_difference(path, sha256, record, hashes)
+def _verify_archive(path: Path, checksums: list[tuple[str, ChecksumRecord]]) -> tuple[Status, str]:
+    """Verify a bundle by the checksums that its crate has of every file in it."""
     try:
         compared = archive.compare_archive(path)
     except PlumblineError as error:
@@ -279,7 +276,9 @@ def _list_json(folder: Path) -> list[Path]:
 def _is_plain(path: Path) -> bool:
     try:
         return stat.S_ISREG(path.stat().st_mode)
-    except OSError:
+    except OSError as error:
+        if error.errno not in NOWHERE:
+            raise
         return False
 
 
