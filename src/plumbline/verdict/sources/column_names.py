@@ -24,8 +24,8 @@ FLAGS: Mapping[str, tuple[str, str]] = {
     **dict.fromkeys(("completed", "done", "finished"), (FINISHED, RUNNING)),
     **dict.fromkeys(("succeeded", "success", "successful", "ok"), (FINISHED, CRASH)),
 }
-#: The same, of names that settings and metrics have too.
-UNSURE_FLAGS = dict.fromkeys(("crash", "error", "failure", "nan", "timeout"), (CRASH, ""))
+#: Flags whose yes is a lost run, of names that settings and metrics have too.
+UNSURE_FLAGS = _words("crash error failure nan timeout")
 #: Exit codes and signals, and names of them that settings and measures have too.
 EXIT_CODES = _words(
     "exit_code exitcode return_code returncode retcode rc exit_status exitstatus exit_value exitvalue exit_val exitval "
