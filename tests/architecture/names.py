@@ -38,7 +38,7 @@ def _words(text: str) -> frozenset[str]:
 BLANK = _words(
     """
     found one given said words known judged asked told kept held named shown drawn made seen taken left meant wanted
-    thing things what which
+    thing things what which there here whole done lost begun gone needed before after apart same alike
     """
 )
 #: Adjectives and prepositions that name no thing.
