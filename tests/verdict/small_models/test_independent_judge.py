@@ -22,7 +22,7 @@ from tests.verdict.small_models.written_worlds import LOSSES, ROOT, Change, Made
 #: Study -> the record that its kept table is of.
 RECORDS = {
     "key_norms": "evening-key-norms-1d47efa",
-    "premature": "evening-premature-061b4e6",
+    "premature": "evening-premature-c93f46e",
     "quack": "evening-quack-fdf5e62",
 }
 #: Column -> how far the two may be apart; the bounds of an order are simulated by each, in steps of 0.05.
