@@ -61,30 +61,30 @@ def main() -> None:
     if options.out is not None and options.out.suffix != ".csv":
         raise PlumblineError(f"--out {options.out} must end in .csv; the page next to it ends in .md")
     config = _load_configuration(options)
-    planned = load(config)  # checks what the machine is called, too
+    project = load(config)  # checks what the machine is called, too
     machine = machines.load(config["machine"])
     if options.device_hour_price is not None:
         machine = machines.replace_price(machine, options.device_hour_price)
     if options.nodes is not None:
         targets = [] if options.out else options.targets  # that file has all of them
-        machine = _replace_nodes(machine, options.nodes, _list_runs(planned, targets, config["main_study"]))
-    counts = model_counts.update(Path(planned.paths.counts), planned.every_run.values())
-    priced = estimator(planned, machine, sizes=model_counts.ModelCostLookup(counts))
-    frame = make_table(priced)
-    view = options.by or ("stages" if planned.name == "paper" and not options.targets else "targets")
+        machine = _replace_nodes(machine, options.nodes, _list_runs(project, targets, config["main_study"]))
+    counts = model_counts.update(Path(project.paths.counts), project.every_run.values())
+    prices = estimator(project, machine, sizes=model_counts.ModelCostLookup(counts))
+    frame = make_table(prices)
+    view = options.by or ("stages" if project.name == "paper" and not options.targets else "targets")
     if options.targets and view != "targets":
         raise PlumblineError(f"--by {view} is of a whole plan; leave it or {' '.join(options.targets)} out")
-    if view == "stages" and not planned.runs:
+    if view == "stages" and not project.runs:
         raise PlumblineError("--by stages is of what whole studies train, which is nothing here; see --by targets")
     if view == "sizes":
-        print(stage_page.tabulate_sizes(priced))
+        print(stage_page.tabulate_sizes(prices))
     elif options.targets:
-        rows = _choose_rows(frame, options.targets, config["main_study"], planned.name)
-        print(plan_page.terminal_of_targets(priced, rows))
+        rows = _choose_rows(frame, options.targets, config["main_study"], project.name)
+        print(plan_page.terminal_of_targets(prices, rows))
     else:
-        print((stage_page if view == "stages" else plan_page).terminal(priced, frame))
+        print((stage_page if view == "stages" else plan_page).terminal(prices, frame))
     if options.out:
-        text = plan_page.markdown(priced, frame)
+        text = plan_page.markdown(prices, frame)
         atomic_write_text(options.out.with_suffix(".md"), f"# What each target costs\n\n{text}\n")
         atomic_write_text(options.out, write_frame(frame))
 
@@ -95,29 +95,31 @@ def _replace_nodes(machine: machines.Machine, nodes: int, runs: Iterable[Run]) -
     Raises:
         PlumblineError: it is a processor, or its entry states no devices of a node, or a run takes more than there are.
     """
-    stated = f"--nodes {nodes}: config/machines.yaml: {machine.name}"
+    prefix = f"--nodes {nodes}: config/machines.yaml: {machine.name}"
     if machine.device == "cpu":
-        raise PlumblineError(f"{stated} is a processor; name an entry of GPUs (--machine {machines.PAPER_MACHINE})")
+        raise PlumblineError(f"{prefix} is a processor; name an entry of GPUs (--machine {machines.PAPER_MACHINE})")
     if "node" not in machine.devices:
-        raise PlumblineError(f"{stated}.devices has no number for the size 'node'; add it")
+        raise PlumblineError(f"{prefix}.devices has no number for the size 'node'; add it")
     devices = nodes * machine.devices["node"]
-    if larger := [run for run in runs if machine.devices_of(run) > devices]:
-        most = max(larger, key=machine.devices_of)
+    if large_runs := [run for run in runs if machine.devices_of(run) > devices]:
+        largest_run = max(large_runs, key=machine.devices_of)
         raise PlumblineError(
-            f"{stated}.devices.{most.size}: {most.key} takes {machine.devices_of(most)} devices, and there are "
-            f"{devices}; name more nodes, or an entry whose runs of that size take fewer"
+            f"{prefix}.devices.{largest_run.size}: {largest_run.key} takes {machine.devices_of(largest_run)} devices, "
+            f"and there are {devices}; name more nodes, or an entry whose runs of that size take fewer"
         )
     return structs.replace(machine, devices_at_once=devices)
 
 
-def _list_runs(planned: Project, targets: Sequence[str], main_study: str) -> list[Run]:
+def _list_runs(project: Project, targets: Sequence[str], main_study: str) -> list[Run]:
     """List the runs of the targets that are named, or of all studies where none is; of an unknown target, none."""
     if not targets:
-        return list(planned.runs.values())
-    studies = {study.name: study for study in planned.planned_studies}
-    named = [_split_target(target, studies, main_study) for target in targets]
+        return list(project.runs.values())
+    studies = {study.name: study for study in project.planned_studies}
+    named_targets = [_split_target(target, studies, main_study) for target in targets]
     entries = [
-        (studies[study], studies[study].definition["targets"].get(name)) for study, name in named if study in studies
+        (studies[study], studies[study].definition["targets"].get(name))
+        for study, name in named_targets
+        if study in studies
     ]
     return [run for study, entry in entries if entry for run in study.group(*entry["runs"])]
 
@@ -137,8 +139,8 @@ def _choose_rows(frame: pd.DataFrame, targets: Sequence[str], main_study: str, p
     """
     rows, studies = [], set(frame["study"])
     for target in targets:
-        if others := set(Path(target).parts[:-1]) & set(PRESETS) - {preset}:
-            raise PlumblineError(f"{target} is planned at preset {preset}: add --preset {others.pop()}")
+        if other_presets := set(Path(target).parts[:-1]) & set(PRESETS) - {preset}:
+            raise PlumblineError(f"{target} is planned at preset {preset}: add --preset {other_presets.pop()}")
         study, name = _split_target(target, studies, main_study)
         if study not in studies:
             raise PlumblineError(

@@ -111,8 +111,8 @@ class DataJobCost:
 
         `processes`: several that sort side by side take theirs besides.
         """
-        beside = WORKER_MB * processes if processes > 1 else 0
-        return Need(self.megabytes + beside, 0.0, 0.0, self.extrapolated).choose_mb(attempt, LEAST_MB)
+        worker_mb = WORKER_MB * processes if processes > 1 else 0
+        return Need(self.megabytes + worker_mb, 0.0, 0.0, self.extrapolated).choose_mb(attempt, LEAST_MB)
 
     def choose_disk_mb(self) -> int:
         """Choose the disk to ask for, of executors that hand it out."""
@@ -132,18 +132,18 @@ def tokens(project: Project, name: str) -> float | None:
     """Estimate how many tokens of a corpus its packs need; None if the configuration does not state it."""
     corpus = project.corpora[name]
     sizes = [*corpus.packs.values(), corpus.validation]
-    stated = [size for size in sizes if size is not None]
-    if len(stated) < len(sizes):
+    known_sizes = [size for size in sizes if size is not None]
+    if len(known_sizes) < len(sizes):
         return HUB_TOKENS.get(corpus.hub.path) if corpus.source == "hub" else CORPUS_TOKENS.get(corpus.source)
-    held_out = stated.pop()
-    return float((max(stated) + held_out) * max(project.contexts[name], default=0))
+    held_out = known_sizes.pop()
+    return float((max(known_sizes) + held_out) * max(project.contexts[name], default=0))
 
 
 def text_bytes(project: Project, name: str) -> float | None:
     """Estimate the bytes of text that are read of a corpus, for a hub's with the margin that is read of it."""
-    budgeted, total = project.inputs.budget_tokens(name), tokens(project, name)
-    read = total if budgeted is None else budgeted * (100 + MARGIN_PERCENT) / 100
-    return None if read is None else read * bytes_per_token(project.corpora[name].tokenizer.vocabulary)
+    budget, total = project.inputs.budget_tokens(name), tokens(project, name)
+    read_tokens = total if budget is None else budget * (100 + MARGIN_PERCENT) / 100
+    return None if read_tokens is None else read_tokens * bytes_per_token(project.corpora[name].tokenizer.vocabulary)
 
 
 def documents(project: Project, name: str) -> DataJobCost:
@@ -192,10 +192,10 @@ def tokenize(project: Project, name: str) -> DataJobCost:
 def pack(project: Project, name: str, context: int) -> DataJobCost:
     """Estimate the job that packs a corpus at one length: it holds some millions of tokens, however large a file is."""
     total, corpus = tokens(project, name), project.corpora[name]
-    there = corpus.sequences_per_shard * context
+    shard_tokens = corpus.sequences_per_shard * context
     size = _token_bytes(corpus) * (total or 0.0)
     units = {
-        "file_tokens_m": (there if total is None else min(there, total)) / 1e6,
+        "file_tokens_m": (shard_tokens if total is None else min(shard_tokens, total)) / 1e6,
         "tokens_m": (total or 0.0) / 1e6,
         "pack_mb": size / 1e6,
     }
@@ -253,8 +253,8 @@ def packs(project: Project, name: str) -> dict[str, int | None]:
 def up_to_pack(project: Project, name: str, pack: str) -> Project:
     """Copy a project as if the corpus had this pack and no larger one."""
     corpus = project.corpora[name]
-    alone = structs.replace(corpus, packs={pack: corpus.packs[pack]})
-    return dataclasses.replace(project, corpora=project.corpora | {name: alone})
+    limited_corpus = structs.replace(corpus, packs={pack: corpus.packs[pack]})
+    return dataclasses.replace(project, corpora=project.corpora | {name: limited_corpus})
 
 
 def bottleneck(rules: Sequence[DataRule]) -> DataRule | None:
@@ -287,8 +287,8 @@ def to_make(project: Project, runs: Iterable[Run]) -> list[str]:
     """List the corpora of `runs` of which a pack is not there yet."""
     return [
         name
-        for name, theirs in _group_by_corpus(runs).items()
-        if not all(Path(project.paths.pack_manifest(run)).exists() for run in theirs)
+        for name, corpus_runs in _group_by_corpus(runs).items()
+        if not all(Path(project.paths.pack_manifest(run)).exists() for run in corpus_runs)
     ]
 
 
@@ -313,8 +313,8 @@ def _token_bytes(corpus: Corpus) -> int:
 def path_seconds(rules: Sequence[DataRule]) -> float | None:
     """Sum the seconds of the jobs of a corpus that wait for one another; None if one is not known."""
     walls = [rule.seconds for rule in rules]
-    stated = [seconds for seconds in walls if seconds is not None]
-    return sum(stated) if len(stated) == len(walls) else None
+    known_walls = [seconds for seconds in walls if seconds is not None]
+    return sum(known_walls) if len(known_walls) == len(walls) else None
 
 
 def _group_by_corpus(runs: Iterable[Run]) -> dict[str, list[Run]]:

@@ -74,10 +74,10 @@ def fit_budget(
         seconds = parse_duration(time)
     except PlumblineError as error:
         raise PlumblineError(f"--time-budget {error}") from None
-    done = [*project.every_run.values(), *_find_earlier(project, study.code)]
-    counts = model_counts.update(Path(project.paths.counts), done)
+    known_runs = [*project.every_run.values(), *_find_earlier(project, study.code)]
+    counts = model_counts.update(Path(project.paths.counts), known_runs)
     machine = machines.load(project.config["machine"])
-    prices = estimator(project, machine, sizes=model_counts.ModelCostLookup(counts), calibrate_on=done)
+    prices = estimator(project, machine, sizes=model_counts.ModelCostLookup(counts), calibrate_on=known_runs)
     known_scales = [name for name, presets in study.definition["scales"].items() if study.preset in presets]
     scales = [name for name in known_scales if scale in (None, name)]
     budgets = [
@@ -144,13 +144,13 @@ def estimate_time(project: Project, study: Study, runs: Sequence[Run]) -> Expect
     training = sum(max(seconds[first : first + at_once]) for first in range(0, len(to_do), at_once))
     stage = data_stage.seconds(project, to_do)
     data = "; the data before them take a time that is not known" if stage is None else ""
-    about, are = "" if prices.is_exact(to_do) else "about ", "s are" if len(to_do) > 1 else " is"
-    there, whole = f"{len(runs) - len(to_do)} of {len(runs)} are there", training + (stage or 0.0)
+    about, verb = "" if prices.is_exact(to_do) else "about ", "s are" if len(to_do) > 1 else " is"
+    progress, total_seconds = f"{len(runs) - len(to_do)} of {len(runs)} are there", training + (stage or 0.0)
     message = (
-        f"At most {len(to_do)} run{are} to be trained ({there}): {about}{format_duration(whole)} "
+        f"At most {len(to_do)} run{verb} to be trained ({progress}): {about}{format_duration(total_seconds)} "
         f"on {prices.machine.label}, {_describe_speed(prices)}{data}."
     )
-    return ExpectedTime(runs=len(to_do), seconds=whole, message=message)
+    return ExpectedTime(runs=len(to_do), seconds=total_seconds, message=message)
 
 
 def _describe_speed(prices: RunEstimator) -> str:

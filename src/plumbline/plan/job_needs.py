@@ -86,19 +86,21 @@ def need(rule: str, units: Units) -> Need:
     memory = max((law(step["mb"], units) for step in steps), default=0.0) + law(adds.get("mb", {}), units)
     seconds = sum(law(step["cpu_seconds"], units) for step in steps) + law(adds.get("cpu_seconds", {}), units)
     waits = law(row.get("waits", {}).get("seconds", {}), units)
-    verified, moved = (law(row.get("disk", {}).get(name, {}), units) for name in ("before", "mb"))
-    return Need(memory, max(0.0, seconds), waits, _is_extrapolated(row, units), verified, moved)
+    verified_mb, moved_mb = (law(row.get("disk", {}).get(name, {}), units) for name in ("before", "mb"))
+    return Need(memory, max(0.0, seconds), waits, _is_extrapolated(row, units), verified_mb, moved_mb)
 
 
 def _is_extrapolated(row: Mapping[str, Any], units: Units) -> bool:
     """Whether a job is larger than the largest that was measured, or a part of its law is not measured at all."""
     steps = row.get("steps", {}).values()
-    beyond = any(
+    is_beyond = any(
         units[name] > 1.01 * max((point["units"][name] for point in step["points"]), default=0.0)
         for step in steps
         for name in {*step["mb"], *step["cpu_seconds"]} - {"fixed"}
     )
-    return beyond or bool(row.get("adds")) or any(units.get(name) for name in row.get("waits", {}).get("seconds", ()))
+    return (
+        is_beyond or bool(row.get("adds")) or any(units.get(name) for name in row.get("waits", {}).get("seconds", ()))
+    )
 
 
 def most_measured(rule: str, unit: str) -> float:
@@ -149,10 +151,10 @@ def suite_size(
         workload = task.workload
         if workload is None:
             return None
-        there = counts.get(task.name, workload.items)
-        here = min(limit, there) if limit else there
-        number += here
-        tokens += here * workload.passes_per_item * min(context, workload.bytes_per_pass / bytes_per_token(vocabulary))
+        total = counts.get(task.name, workload.items)
+        count = min(limit, total) if limit else total
+        number += count
+        tokens += count * workload.passes_per_item * min(context, workload.bytes_per_pass / bytes_per_token(vocabulary))
     return number, tokens
 
 

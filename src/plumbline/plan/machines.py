@@ -116,14 +116,14 @@ class Machine(MachineEntry, frozen=True, kw_only=True):
         """Describe where the step times of methods come from."""
         measured = self.measured_step_time
         if measured is not None:
-            unmeasured = [
+            unmeasured_names = [
                 name
                 for slot, times in self.relative_step_time.items()
                 for name in times
                 if name not in measured.relative.get(slot, {})
             ]
             message = f"measured on {measured.device} ({measured.source})"
-            return f"{message}, but for {', '.join(unmeasured)}: reckoned" if unmeasured else message
+            return f"{message}, but for {', '.join(unmeasured_names)}: reckoned" if unmeasured_names else message
         if not self.relative_step_time:
             return "by their operations alone, as for the baseline"
         return "measured for this machine" if self.device == "cpu" else "reckoned for this machine, not measured"
@@ -141,9 +141,11 @@ class Machine(MachineEntry, frozen=True, kw_only=True):
         What each component and the precision add is stated in config/machines.yaml, and is added up.
         """
         step_times, model = self.step_times, run.spec.model
-        chosen = {slot: (model.slot(slot).name, model.slot(slot).options) for slot in step_times if slot != "precision"}
-        chosen["precision"] = (run.spec.train.precision, {})
-        return 1.0 + sum(_find_stated(times, *chosen[slot]) - 1.0 for slot, times in step_times.items())
+        choices = {
+            slot: (model.slot(slot).name, model.slot(slot).options) for slot in step_times if slot != "precision"
+        }
+        choices["precision"] = (run.spec.train.precision, {})
+        return 1.0 + sum(_find_stated(times, *choices[slot]) - 1.0 for slot, times in step_times.items())
 
     def count_updating_devices(self, devices: int) -> int:
         """Give the number of devices, of so many, whose updates count in addition to the tokens that are read.
@@ -284,7 +286,7 @@ def calibrate(project: Project, machine: Machine, sizes: Sizes, runs: Iterable[R
     work = Path(project.paths.work)
     speeds: dict[tuple[str, str], list[float]] = {}
     memory: dict[tuple[str, str], int] = {}
-    starts, evaluations, read = [], [], {}
+    starts, evaluations, seconds_by_run = [], [], {}
     for run in runs:
         manifest = read_finished(run, work)
         if manifest is None or not machine.is_named_in(manifest):
@@ -305,22 +307,22 @@ def calibrate(project: Project, machine: Machine, sizes: Sizes, runs: Iterable[R
             and Path(project.paths.scores(run)).exists()
         ):
             evaluations.append((run, size.forward, evaluation))
-        read[run.key] = (seconds, job, evaluation)
-        if type(most := manifest.get("peak_memory_bytes")) is int and 0 < most < _MOST_BYTES:
-            memory[group(run)] = max(most, memory.get(group(run), 0))
+        seconds_by_run[run.key] = (seconds, job, evaluation)
+        if type(peak := manifest.get("peak_memory_bytes")) is int and 0 < peak < _MOST_BYTES:
+            memory[group(run)] = max(peak, memory.get(group(run), 0))
     speed = {key: median(values) for key, values in speeds.items()}
     evaluate_starts = []
     for run, forward, seconds in evaluations:
-        there = amount(project, run)
-        if there is not None and group(run) in speed:
-            inside = inside_evaluation(there, forward, speed[group(run)] * machine.evaluation_speed)
-            evaluate_starts.append(max(0.0, seconds - inside))
+        workload = amount(project, run)
+        if workload is not None and group(run) in speed:
+            inner_seconds = inside_evaluation(workload, forward, speed[group(run)] * machine.evaluation_speed)
+            evaluate_starts.append(max(0.0, seconds - inner_seconds))
     return Calibration(
         speed=speed,
         pretrain_start=median(starts) if starts else None,
         evaluate_start=median(evaluate_starts) if evaluate_starts else None,
         runs=sum(len(values) for values in speeds.values()),
-        seconds=read,
+        seconds=seconds_by_run,
         memory=memory,
     )
 
@@ -344,8 +346,8 @@ def read_finished(run: Run, work: Path) -> dict[str, Any] | None:
         if manifest["run_id"] != run.spec.run_id:
             return None
         run_files.require_manifest(path, manifest)
-        wrong = [name for name, types in _READ.items() if type(manifest.get(name)) not in types]
-        trouble = f"has no {wrong[0]!r} that can be read" if wrong else _describe_impossible(manifest)
+        bad_names = [name for name, types in _READ.items() if type(manifest.get(name)) not in types]
+        problem = f"has no {bad_names[0]!r} that can be read" if bad_names else _describe_impossible(manifest)
     except PermissionError:
         warn_once(f"{explain_denial(folder)}; {run.key} counts as not done")
         return None
@@ -358,9 +360,9 @@ def read_finished(run: Run, work: Path) -> dict[str, Any] | None:
         warn_once(f"{error}; until then {run.key} counts as not done")
         return None
     except (ValueError, TypeError, KeyError, RecursionError) as error:
-        trouble = f"is not the manifest of a run ({error!r})"
-    if trouble:
-        warn_once(f"{path} {trouble}, so {run.key} counts as not done; delete its folder to repeat the run")
+        problem = f"is not the manifest of a run ({error!r})"
+    if problem:
+        warn_once(f"{path} {problem}, so {run.key} counts as not done; delete its folder to repeat the run")
         return None
     return manifest
 

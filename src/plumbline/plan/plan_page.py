@@ -37,54 +37,61 @@ COLUMNS: dict[str, tuple[str, Callable[[float], str]]] = {
 }
 
 
-def markdown(priced: RunEstimator, frame: pd.DataFrame) -> str:
+def markdown(prices: RunEstimator, frame: pd.DataFrame) -> str:
     """Write the plan as Markdown: what it rests on, the whole table rounded and with units, and the papers' own
     figures.
     """
-    parts = [*list_notes(priced, frame), _grid(round_table(frame), "pipe"), compare_with_papers(priced)]
+    parts = [*list_notes(prices, frame), _grid(round_table(frame), "pipe"), compare_with_papers(prices)]
     return "\n\n".join(part for part in parts if part)
 
 
-def compare_with_papers(priced: RunEstimator) -> str:
+def compare_with_papers(prices: RunEstimator) -> str:
     """Write the section that compares what the papers state they cost with the plan; empty if none states it."""
-    beside = compare_published(priced, ROOT)
-    if not len(beside):
+    comparison = compare_published(prices, ROOT)
+    if not len(comparison):
         return ""
-    parts = ["## Next to the paper's own figures", _explain_published(priced), _grid(_format_published(beside), "pipe")]
+    parts = [
+        "## Next to the paper's own figures",
+        _explain_published(prices),
+        _grid(_format_published(comparison), "pipe"),
+    ]
     return "\n\n".join(parts)
 
 
-def terminal_of_targets(priced: RunEstimator, frame: pd.DataFrame) -> str:
+def terminal_of_targets(prices: RunEstimator, frame: pd.DataFrame) -> str:
     """Write rows of the plan for a terminal: few columns for each study; no line is longer than `WIDTH`."""
-    parts = [textwrap.fill(note, WIDTH) for note in list_notes(priced, frame)]
+    parts = [textwrap.fill(note, WIDTH) for note in list_notes(prices, frame)]
     for study, rows in frame.groupby("study", sort=False):
         parts += [f"{study}\n{_grid(_select_narrow(rows), 'simple', [WORD_WIDTH])}"]
     return "\n\n".join(parts)
 
 
-def terminal(priced: RunEstimator, frame: pd.DataFrame) -> str:
+def terminal(prices: RunEstimator, frame: pd.DataFrame) -> str:
     """Write the whole plan for a terminal, and beside it what the papers say of their own runs."""
-    parts = [terminal_of_targets(priced, frame)]
-    beside = compare_published(priced, ROOT)
-    if len(beside):
+    parts = [terminal_of_targets(prices, frame)]
+    comparison = compare_published(prices, ROOT)
+    if len(comparison):
         widths = [WORD_WIDTH, PUBLISHED_WIDTH, WORD_WIDTH]
-        parts += [textwrap.fill(_explain_published(priced), WIDTH), _grid(_format_published(beside), "simple", widths)]
+        parts += [
+            textwrap.fill(_explain_published(prices), WIDTH),
+            _grid(_format_published(comparison), "simple", widths),
+        ]
     return "\n\n".join(parts)
 
 
-def list_notes(priced: RunEstimator, frame: pd.DataFrame) -> list[str]:
+def list_notes(prices: RunEstimator, frame: pd.DataFrame) -> list[str]:
     """Write in a few sentences what the plan rests on, and what its figures mean."""
-    machine = priced.machine
+    machine = prices.machine
     relative = f"Step times of methods: {machine.relative_in_words}."
     sentences = [
-        f"Preset `{priced.project.name}` on {machine.label}, {machine.devices_at_once} at once; speed "
-        f"{describe_speed(priced)}. {relative}",
+        f"Preset `{prices.project.name}` on {machine.label}, {machine.devices_at_once} at once; speed "
+        f"{describe_speed(prices)}. {relative}",
         "Finished work costs nothing; disk is all that is written, documents twice. Targets share runs, so their rows "
         "do not add up. The longest path is data, one training and its evaluation; wall time is for that many devices, "
         "without waiting in queues. What is measured besides the runs takes the minutes that its study states.",
         _describe_preparation(frame),
     ]
-    if memory := describe_memory(priced):
+    if memory := describe_memory(prices):
         sentences.append(f"Memory of a finished run at its most: {memory}, of {machine.memory_gib:g} GiB a device.")
     if frame["runs_estimated"].any():
         sentences.append(
@@ -103,18 +110,18 @@ def _describe_preparation(frame: pd.DataFrame) -> str:
     cpu_hours = frame["data_cpu_hours"].to_numpy()
     if not len(cpu_hours) or not cpu_hours.max():
         return f"{beginning}."
-    most = frame.iloc[int(cpu_hours.argmax())]
+    row = frame.iloc[int(cpu_hours.argmax())]
     limits = f" Extrapolated from {describe_measured_jobs()} (benchmarks/job_resources.yaml)."
-    before = (
-        f", {format_duration(3600 * most['data_hours'])} before the first training"
-        if pd.notna(most["data_hours"])
+    delay = (
+        f", {format_duration(3600 * row['data_hours'])} before the first training"
+        if pd.notna(row["data_hours"])
         else ""
     )
     return (
-        f"{beginning}: about {format_number(most['data_cpu_hours'])} CPU-hours{before}, in jobs of one process that "
-        f"take {most['data_memory_gb']:.2g} GB of memory at most, and {format_number(most['data_disk_gb'])} GB of disk."
+        f"{beginning}: about {format_number(row['data_cpu_hours'])} CPU-hours{delay}, in jobs of one process that "
+        f"take {row['data_memory_gb']:.2g} GB of memory at most, and {format_number(row['data_disk_gb'])} GB of disk."
         + limits
-        * bool(most["data_extrapolated"])
+        * bool(row["data_extrapolated"])
     )
 
 
@@ -146,8 +153,8 @@ def _select_narrow(frame: pd.DataFrame) -> pd.DataFrame:
 
 def _price_column(frame: pd.DataFrame) -> dict[str, pd.Series]:
     """The column of prices, where the machine has one."""
-    there = frame["price"].notna().any()
-    return {"price": _mark_estimated(frame, frame["price"].map(format_number))} if there else {}
+    has_price = frame["price"].notna().any()
+    return {"price": _mark_estimated(frame, frame["price"].map(format_number))} if has_price else {}
 
 
 def _mark_estimated(frame: pd.DataFrame, figures: pd.Series) -> pd.Series:
@@ -168,11 +175,11 @@ def _format_tokens(value: float) -> str:
     return f"{value / 1e9:.4g} B" if value >= 1e8 else f"{value / 1e6:.3g} M"
 
 
-def _explain_published(priced: RunEstimator) -> str:
+def _explain_published(prices: RunEstimator) -> str:
     return (
         f"The paper does not name its accelerators; {NODE} are on a node. `ratio` is estimated to published "
-        f"device-hours; `implied MFU` is the share of the peak of {priced.machine.peak_tflops:g} TFLOP/s "
-        f"({priced.machine.label}) that the published hours need."
+        f"device-hours; `implied MFU` is the share of the peak of {prices.machine.peak_tflops:g} TFLOP/s "
+        f"({prices.machine.label}) that the published hours need."
     )
 
 

@@ -53,8 +53,8 @@ class RunEstimator:
         measured, key = self.calibration.speed, group(run)
         if key in measured:
             return measured[key]
-        near = [speed for (study, _), speed in measured.items() if study == run.spec.study] or list(measured.values())
-        return sum(near) / len(near) if near else self.machine.flops_per_second
+        speeds = [speed for (study, _), speed in measured.items() if study == run.spec.study] or list(measured.values())
+        return sum(speeds) / len(speeds) if speeds else self.machine.flops_per_second
 
     def size(self, run: Run) -> ModelCost:
         """Look up the operations a token and the parameters of the run's model."""
@@ -84,11 +84,11 @@ class RunEstimator:
         """
         if not run.suite:
             return 0.0
-        there = amount(self.project, run)
-        if there is None:
+        workload = amount(self.project, run)
+        if workload is None:
             return None
         return self._evaluate_start + inside_evaluation(
-            there, self.size(run).forward, self.speed(run) * self.machine.evaluation_speed
+            workload, self.size(run).forward, self.speed(run) * self.machine.evaluation_speed
         )
 
     def probe_seconds(self, run: Run) -> float:
@@ -128,8 +128,8 @@ class RunEstimator:
 
     def data_minutes(self, cost: data_stage.DataJobCost, rule: str) -> int:
         """Choose the time limit (minutes) of a job of the data stage; a whole slice where its size is not known."""
-        together = data_stage.TOGETHER if rule == "tokenize" else 1
-        return self._limit(cost.chain_seconds(together), EVALUATE_MARGIN)
+        shards = data_stage.TOGETHER if rule == "tokenize" else 1
+        return self._limit(cost.chain_seconds(shards), EVALUATE_MARGIN)
 
     def on_device(self, measurement: Measurement) -> bool:
         """Whether a measurement takes one of the machine's devices: always where they are processors, else if it asks
@@ -138,8 +138,8 @@ class RunEstimator:
         return self.machine.device == "cpu" or measurement.device == "gpu"
 
     def _limit(self, seconds: float | None, margin: float) -> int:
-        whole = max(1, int(self.machine.slice_hours * 60))
-        return whole if seconds is None else min(whole, ceil(margin * seconds / 60) + SPARE_MINUTES)
+        slice_minutes = max(1, int(self.machine.slice_hours * 60))
+        return slice_minutes if seconds is None else min(slice_minutes, ceil(margin * seconds / 60) + SPARE_MINUTES)
 
     def is_trained(self, run: Run) -> bool:
         """Whether a run has been trained to its end under its present spec."""
@@ -176,10 +176,12 @@ class RunEstimator:
             [key, run.suite, amount(self.project, run) if run.suite else None, self.is_scored(run)]
             for key, run in self.project.scored_runs.items()
         ]
-        done = [[key, entry.seconds, self.is_measured(entry)] for key, entry in self.project.measurements.all.items()]
+        measurements = [
+            [key, entry.seconds, self.is_measured(entry)] for key, entry in self.project.measurements.all.items()
+        ]
         # Seconds as they were read, not the speeds made of them, which a plan's own counts would change.
-        read = [self.project.config, self.machine.name, runs, scores, done, self.calibration.seconds]
-        return sha256_text(canonical_json(read))[:16]
+        content = [self.project.config, self.machine.name, runs, scores, measurements, self.calibration.seconds]
+        return sha256_text(canonical_json(content))[:16]
 
 
 def estimator(
@@ -242,13 +244,13 @@ class JobRequests:
 
     def verdict(self, runs: list[Run]) -> Need:
         """Estimate a verdict on runs: one of each arm and scale is examined whole, and all are read again."""
-        each = [(run.spec.scale, run.spec.method, self.priced.size(run).parameters / 1e6) for run in runs]
-        arms = {(scale, method): millions for scale, method, millions in each}
+        models = [(run.spec.scale, run.spec.method, self.priced.size(run).parameters / 1e6) for run in runs]
+        arms = {(scale, method): millions for scale, method, millions in models}
         units = {
-            "parameters_m": max((millions for *_, millions in each), default=0.0),
+            "parameters_m": max((millions for *_, millions in models), default=0.0),
             "states_m": min(LOOKED_AT_STATES, LOOKED_AT_TOKENS * max(map(_count_states, runs), default=0)) / 1e6,
             "looked_at_m": sum(arms.values()),
-            "all_runs_m": sum(millions for *_, millions in each),
+            "all_runs_m": sum(millions for *_, millions in models),
         }
         return need("verdict", units)
 
@@ -274,9 +276,9 @@ class JobRequests:
     def _count_items_k(self) -> float:
         """Thousands of items of the largest suite; 50, more than any of the studies has, if none states it."""
         if not self._suites:
-            of_suites = {run.suite: run for run in self.priced.project.scored_runs.values() if run.suite}
-            for suite, run in of_suites.items():
-                there = amount(self.priced.project, run)
-                self._suites[suite] = 50.0 if there is None else there[0] / 1000
+            runs_by_suite = {run.suite: run for run in self.priced.project.scored_runs.values() if run.suite}
+            for suite, run in runs_by_suite.items():
+                workload = amount(self.priced.project, run)
+                self._suites[suite] = 50.0 if workload is None else workload[0] / 1000
             self._suites.setdefault("", 0.0)
         return max(self._suites.values())

@@ -23,23 +23,23 @@ from plumbline.project import Project
 from plumbline.specs.study_config import Run
 
 
-def terminal(priced: RunEstimator, frame: pd.DataFrame) -> str:
+def terminal(prices: RunEstimator, frame: pd.DataFrame) -> str:
     """Write the page; `frame` is the plan's table, whose rows of whole studies it shows last."""
-    project, classes = priced.project, target_costs.run_classes(priced)
-    to_do = [run for run in project.runs.values() if not priced.is_trained(run)]
-    making = [_Corpus.of(project, name) for name in data_stage.to_make(project, to_do)]
-    making.sort(key=lambda corpus: corpus.most, reverse=True)
+    project, classes = prices.project, target_costs.run_classes(prices)
+    to_do = [run for run in project.runs.values() if not prices.is_trained(run)]
+    corpora = [_Corpus.of(project, name) for name in data_stage.to_make(project, to_do)]
+    corpora.sort(key=lambda corpus: corpus.most, reverse=True)
     parts = [
         _fill(
-            f"Preset `{project.name}` on {priced.machine.label}, {priced.machine.devices_at_once} at once. Estimates: "
+            f"Preset `{project.name}` on {prices.machine.label}, {prices.machine.devices_at_once} at once. Estimates: "
             "see the last section."
         ),
-        f"DATA, on processors\n{_describe_data(priced, making)}",
-        f"RUNS, by size class\n{_fill(_describe_runs(priced))}\n{_tabulate_runs(classes)}" if classes else "",
-        _describe_memory(priced, to_do),
-        f"DISK, GB\n{_describe_disk(priced, classes, [corpus.name for corpus in making])}",
+        f"DATA, on processors\n{_describe_data(prices, corpora)}",
+        f"RUNS, by size class\n{_fill(_describe_runs(prices))}\n{_tabulate_runs(classes)}" if classes else "",
+        _describe_memory(prices, to_do),
+        f"DISK, GB\n{_describe_disk(prices, classes, [corpus.name for corpus in corpora])}",
         f"BY STUDY, device-hours (by target: --by targets)\n{_tabulate_studies(frame)}",
-        "RECKONED, not measured\n" + "\n".join(_fill(f"- {line}", 2) for line in list_assumptions(priced, making)),
+        "RECKONED, not measured\n" + "\n".join(_fill(f"- {line}", 2) for line in list_assumptions(prices, corpora)),
     ]
     return "\n\n".join(part for part in parts if part)
 
@@ -55,11 +55,11 @@ class _Corpus:
     @classmethod
     def of(cls, project: Project, name: str) -> _Corpus:
         corpus = project.corpora[name]
-        sized = {pack: data_stage.up_to_pack(project, name, pack) for pack in data_stage.packs(project, name)}
+        projects = {pack: data_stage.up_to_pack(project, name, pack) for pack in data_stage.packs(project, name)}
         return cls(
             name=name,
             source=corpus.hub.path if corpus.source == "hub" else corpus.source,
-            by_pack={pack: (limited, data_stage.rules(limited, name)) for pack, limited in sized.items()},
+            by_pack={pack: (limited, data_stage.rules(limited, name)) for pack, limited in projects.items()},
         )
 
     @property
@@ -69,16 +69,16 @@ class _Corpus:
         return sum(rule.seconds or 0.0 for rule in rules)
 
 
-def tabulate_sizes(priced: RunEstimator) -> str:
+def tabulate_sizes(prices: RunEstimator) -> str:
     """Write the models of a plan, each once: parameters, operations and bytes of a checkpoint."""
     runs: dict[tuple[str, str, str], Run] = {}
-    for run in priced.project.every_run.values():
+    for run in prices.project.every_run.values():
         runs.setdefault((run.spec.study, run.spec.scale, run.spec.method), run)
     rows = [
         [
             f"{study}/{scale}",
             method,
-            f"{'' if (cost := priced.size(run)).exact else 'about '}{cost.parameters:,}",
+            f"{'' if (cost := prices.size(run)).exact else 'about '}{cost.parameters:,}",
             f"{cost.training / 1e9:.3g}",
             f"{cost.parameters * STATE_BYTES / 1e9:.3g}",
         ]
@@ -102,13 +102,13 @@ _WHAT_SIZES_ARE = (
 )
 
 
-def _describe_data(priced: RunEstimator, making: list[_Corpus]) -> str:
+def _describe_data(prices: RunEstimator, corpora: list[_Corpus]) -> str:
     """A line for each pack of each corpus, and the rules of the corpus that takes longest."""
-    if not making:
+    if not corpora:
         return "Nothing is to be made."
     heads = ["corpus/pack", "tokens", "text,\nGB", "CPU-\nhours", "hours", "disk,\nGB", "most of\nthe time", ""]
     rows = []
-    for corpus in making:
+    for corpus in corpora:
         for pack, (project, rules) in corpus.by_pack.items():
             text = data_stage.text_bytes(project, corpus.name)
             slowest, wall = data_stage.bottleneck(rules), data_stage.path_seconds(rules)
@@ -125,17 +125,17 @@ def _describe_data(priced: RunEstimator, making: list[_Corpus]) -> str:
                     share,
                 ]
             )
-    first, chained = making[0], data_stage.count_chained_shards(priced.project)
+    first, chained = corpora[0], data_stage.count_chained_shards(prices.project)
     shards = f"{chained} shards" if chained > 1 else "a shard"
-    why = "on each core" if priced.machine.device == "cpu" else "one after another as profiles/slurm packs them"
+    why = "on each core" if prices.machine.device == "cpu" else "one after another as profiles/slurm packs them"
     intro = _fill(_WHAT_DATA_IS.format(shards=shards, why=why))
-    return f"{intro}\n{_grid(heads, rows, left_columns=1)}\n\n{_tabulate_rules(priced, first)}"
+    return f"{intro}\n{_grid(heads, rows, left_columns=1)}\n\n{_tabulate_rules(prices, first)}"
 
 
-def _tabulate_rules(priced: RunEstimator, corpus: _Corpus) -> str:
+def _tabulate_rules(prices: RunEstimator, corpus: _Corpus) -> str:
     """What every rule takes for a corpus, for each of its packs."""
     heads = ["rule", "pack", "jobs", "CPU-\nhours", "hours", "net,\nhours", "disk,\nhours", "disk,\nGB", "RAM,\nGB"]
-    items = target_costs.price_items(priced)
+    items = target_costs.price_items(prices)
     rows = [
         [rule.rule, pack, *_format_cells(rule)]
         for place in range(len(next(iter(corpus.by_pack.values()))[1]))
@@ -160,10 +160,10 @@ def _describe_bottleneck(rules: list[DataRule]) -> str:
     if rule is None or not wall:
         return "Bottleneck: not known, since the configuration does not say how many tokens there are."
     total, share = rule.seconds or 0.0, (rule.seconds or 0.0) / wall
-    each = ((rule.network, "a network"), (rule.disk_seconds, "a disk"))
-    waits = [f"{_hours(seconds)} h for {source}" for seconds, source in each if seconds > 0.01 * total]
-    waited = rule.network + rule.disk_seconds
-    why = f"waits {' and '.join(waits)}" if waited > total / 2 else "computes, on one core a job"
+    sources = ((rule.network, "a network"), (rule.disk_seconds, "a disk"))
+    waits = [f"{_hours(seconds)} h for {source}" for seconds, source in sources if seconds > 0.01 * total]
+    waiting_seconds = rule.network + rule.disk_seconds
+    why = f"waits {' and '.join(waits)}" if waiting_seconds > total / 2 else "computes, on one core a job"
     return f"Bottleneck: {rule.rule}, {share:.0%} of the time to the first training; it {why}."
 
 
@@ -191,16 +191,16 @@ def _format_jobs(size_class: RunClass) -> str:
     return f"{size_class.jobs:,}" if counted else f"{size_class.jobs} ({size_class.jobs_slower})"
 
 
-def _describe_memory(priced: RunEstimator, to_do: list[Run]) -> str:
+def _describe_memory(prices: RunEstimator, to_do: list[Run]) -> str:
     """What steps take of a device's memory, and which runs are therefore started otherwise."""
-    lines = step_memory.describe(priced.machine, to_do)
+    lines = step_memory.describe(prices.machine, to_do)
     if not lines:
         return ""
-    return "\n".join([f"MEMORY OF A DEVICE, {priced.machine.memory_gib:g} GiB", *map(_fill, lines)])
+    return "\n".join([f"MEMORY OF A DEVICE, {prices.machine.memory_gib:g} GiB", *map(_fill, lines)])
 
 
-def _describe_disk(priced: RunEstimator, classes: list[RunClass], making: list[str]) -> str:
-    corpora = sum(data_stage.corpus_bytes(priced.project, name) for name in making)
+def _describe_disk(prices: RunEstimator, classes: list[RunClass], names: list[str]) -> str:
+    corpora = sum(data_stage.corpus_bytes(prices.project, name) for name in names)
     states = sum(size_class.state for size_class in classes)
     rows = [
         ["corpora: documents, tokens, packs", _format_figure(corpora / 1e9)],
@@ -211,53 +211,53 @@ def _describe_disk(priced: RunEstimator, classes: list[RunClass], making: list[s
         ],
     ]
     table = tabulate(rows, tablefmt="plain", disable_numparse=True, colalign=["left", "right"])
-    return "\n".join([table, *map(_fill, describe_saving(priced, classes))])
+    return "\n".join([table, *map(_fill, describe_saving(prices, classes))])
 
 
-def describe_saving(priced: RunEstimator, classes: list[RunClass]) -> list[str]:
+def describe_saving(prices: RunEstimator, classes: list[RunClass]) -> list[str]:
     """Describe how fast a disk must save stopped runs of several GPUs, and for which this machine's is too slow."""
-    speed, most, limit = priced.machine.disk_mb_per_second, dict[str, float](), target_costs.SAVE_SECONDS
+    speed, most, limit = prices.machine.disk_mb_per_second, dict[str, float](), target_costs.SAVE_SECONDS
     for size_class in classes:
-        if size_class.devices > 1 and priced.machine.device == "cuda":
+        if size_class.devices > 1 and prices.machine.device == "cuda":
             most[size_class.size] = max(most.get(size_class.size, 0.0), size_class.checkpoint / 1e6)
-    each = [f"{size} {_format_figure(most[size] / 1e3)} GB ({ceil(most[size] / limit)} MB/s)" for size in most]
-    lines = [f"A run that is told to stop has {limit} s to save its checkpoint: {', '.join(each)}."] if each else []
-    late = [f"{size} takes {most[size] / speed:.0f} s" for size in most if most[size] / speed > limit]
-    if late:
+    sizes = [f"{size} {_format_figure(most[size] / 1e3)} GB ({ceil(most[size] / limit)} MB/s)" for size in most]
+    lines = [f"A run that is told to stop has {limit} s to save its checkpoint: {', '.join(sizes)}."] if sizes else []
+    late_sizes = [f"{size} takes {most[size] / speed:.0f} s" for size in most if most[size] / speed > limit]
+    if late_sizes:
         lines.append(
-            f"WARNING: at {speed:g} MB/s {', '.join(late)}: killed, it repeats what came after its last checkpoint. "
-            "Give it more time (docs/on-your-cluster.md)."
+            f"WARNING: at {speed:g} MB/s {', '.join(late_sizes)}: killed, it repeats what came after its last "
+            "checkpoint. Give it more time (docs/on-your-cluster.md)."
         )
     return lines
 
 
 def _tabulate_studies(frame: pd.DataFrame) -> str:
-    whole = frame[frame["target"].isin([WHOLE, "(all studies)"])]
+    rows = frame[frame["target"].isin([WHOLE, "(all studies)"])]
     columns = {
-        "study": whole["study"],
-        "to do": whole["runs_to_do"].astype(str),
-        "done": whole["runs_done"].astype(str),
-        "training": whole["training_device_hours"].map(_format_figure),
-        "scores,\nprobes": (whole["evaluation_device_hours"] + whole["probe_device_hours"]).map(_format_figure),
-        "all": whole["device_hours"].map(_format_figure),
-        "wall time": (3600 * whole["wall_hours"]).map(format_duration),
+        "study": rows["study"],
+        "to do": rows["runs_to_do"].astype(str),
+        "done": rows["runs_done"].astype(str),
+        "training": rows["training_device_hours"].map(_format_figure),
+        "scores,\nprobes": (rows["evaluation_device_hours"] + rows["probe_device_hours"]).map(_format_figure),
+        "all": rows["device_hours"].map(_format_figure),
+        "wall time": (3600 * rows["wall_hours"]).map(format_duration),
     }
-    if whole["price"].notna().any():
-        columns["price"] = whole["price"].map(format_number)
+    if rows["price"].notna().any():
+        columns["price"] = rows["price"].map(format_number)
     return _grid(list(columns), list(map(list, zip(*columns.values()))), left_columns=1)
 
 
-def list_assumptions(priced: RunEstimator, making: list[_Corpus]) -> list[str]:
+def list_assumptions(prices: RunEstimator, corpora: list[_Corpus]) -> list[str]:
     """Name what of a page's figures is assumed or extrapolated, each with the file that states it."""
-    machine, project = priced.machine, priced.project
-    names = [corpus.name for corpus in making]
-    lines = [f"training speed: {describe_speed(priced)} (config/machines.yaml)"]
+    machine, project = prices.machine, prices.project
+    names = [corpus.name for corpus in corpora]
+    lines = [f"training speed: {describe_speed(prices)} (config/machines.yaml)"]
     lines.append(f"step times of methods: {machine.relative_in_words} (same file)")
     lines.append(
         f"evaluation, probes: {machine.evaluation_mfu:g} of {machine.evaluation_tflops:g} TFLOP/s, float32; a "
         f"job's start {machine.start_seconds.pretrain:g} s; no queues"
     )
-    if sent := step_memory.describe_sent(machine, _list_unmeasured(priced)):
+    if sent := step_memory.describe_sent(machine, _list_unmeasured(prices)):
         lines.append(f"what ranks send one another takes no time here: in a step at most {sent} from each")
     if any(project.corpora[name].source == "hub" for name in names):
         lines.append(f"the hub: {job_needs.laws()['documents']['waits']['extrapolated']}")
@@ -266,19 +266,19 @@ def list_assumptions(priced: RunEstimator, making: list[_Corpus]) -> list[str]:
             f"the disk: {machine.disk_mb_per_second:g} MB/s a job, assumed (same file), for every pass that was counted"
         )
         lines.append(f"* laws of {describe_measured_jobs()}, extrapolated (benchmarks/job_resources.yaml)")
-    if any(not priced.size(run).exact for run in project.runs.values()):
+    if any(not prices.size(run).exact for run in project.runs.values()):
         lines.append("operations of some runs, estimated from their models' sizes and not counted from the modules")
     return lines
 
 
-def _list_unmeasured(priced: RunEstimator) -> list[tuple[Run, float]]:
+def _list_unmeasured(prices: RunEstimator) -> list[tuple[Run, float]]:
     """The runs that are to do whose speed was not measured, with the bytes of their parameters."""
-    runs = [run for run in priced.project.runs.values() if group(run) not in priced.calibration.speed]
-    return [(run, priced.size(run).parameters * WEIGHT_BYTES) for run in runs if not priced.is_trained(run)]
+    runs = [run for run in prices.project.runs.values() if group(run) not in prices.calibration.speed]
+    return [(run, prices.size(run).parameters * WEIGHT_BYTES) for run in runs if not prices.is_trained(run)]
 
 
-def _describe_runs(priced: RunEstimator) -> str:
-    machine, memory = priced.machine, describe_memory(priced)
+def _describe_runs(prices: RunEstimator) -> str:
+    machine, memory = prices.machine, describe_memory(prices)
     peak = f" Memory of a finished run at its most: {memory}." if memory else ""
     devices = ", ".join(f"{size} {machine.devices[size]}" for size in target_costs.CLASSES if size in machine.devices)
     return (

@@ -70,8 +70,8 @@ class StepCount:
         not exchanged yet are whole.
         """
         if sharded:
-            own = ceil((self.held_bytes + self.parameters) / ranks)
-            return self.passes - self.held_bytes + own + 2 * self.parameters
+            shard_bytes = ceil((self.held_bytes + self.parameters) / ranks)
+            return self.passes - self.held_bytes + shard_bytes + 2 * self.parameters
         return max(self.passes + self.parameters, self.update) + bucket_bytes(self.parameters, ranks)
 
 
@@ -160,14 +160,14 @@ class DeviceMemory:
 
 def estimate_memory(machine: Machine, run: Run) -> DeviceMemory | None:
     """Estimate what a run's step takes of one of the machine's devices; None if it states no micro-batch."""
-    stated = machine.micro_batch.get(run.size)
-    if stated is None:
+    micro_batch = machine.micro_batch.get(run.size)
+    if micro_batch is None:
         return None
     sharded, count = is_sharded(machine, run), counts().get(step_kind(run.spec))
     peak = None
-    if count is not None and count.sequences == stated:
+    if count is not None and count.sequences == micro_batch:
         peak = count.of_rank(machine.devices_of(run), sharded=sharded)
-    return DeviceMemory(micro_batch=stated, bytes=peak, room=machine.memory_gib * 2**30, sharded=sharded)
+    return DeviceMemory(micro_batch=micro_batch, bytes=peak, room=machine.memory_gib * 2**30, sharded=sharded)
 
 
 def describe(machine: Machine, runs: Iterable[Run]) -> list[str]:
@@ -204,18 +204,18 @@ def _describe_unstated(machine: Machine, runs: Iterable[Run]) -> list[str]:
     for run in runs:
         count = counts().get(step_kind(run.spec))
         if machine.device == "cuda" and run.size not in machine.micro_batch and count is not None:
-            whole = count.of_rank(machine.devices_of(run), sharded=False)
-            peaks.setdefault((run.size, count.sequences), []).append(whole)
-    each = []
+            rank_bytes = count.of_rank(machine.devices_of(run), sharded=False)
+            peaks.setdefault((run.size, count.sequences), []).append(rank_bytes)
+    lines = []
     for (size, sequences), bytes_ in sorted(peaks.items()):
         text = f"{size} {format_bytes(min(bytes_))} to {format_bytes(max(bytes_))} with {sequences} sequences"
-        over = sum(peak > room for peak in bytes_)
-        each.append(f"{text}, too much for {over} of {len(bytes_)} runs" if over else text)
-    if not each:
+        excess = sum(peak > room for peak in bytes_)
+        lines.append(f"{text}, too much for {excess} of {len(bytes_)} runs" if excess else text)
+    if not lines:
         return []
-    counted = "Trainers take what fits. Counted without a device and not compiled, each with the whole model"
-    where = " (docs/gpu-box.md says what fits)" if any("too much" in text for text in each) else ""
-    return [f"{counted}: {'; '.join(each)}{where}."]
+    intro = "Trainers take what fits. Counted without a device and not compiled, each with the whole model"
+    where = " (docs/gpu-box.md says what fits)" if any("too much" in text for text in lines) else ""
+    return [f"{intro}: {'; '.join(lines)}{where}."]
 
 
 def micro_batch_flag(wildcards: Any) -> str:
@@ -223,7 +223,7 @@ def micro_batch_flag(wildcards: Any) -> str:
 
     Nothing if its step would not fit the machine's memory: the trainer then takes the largest that does.
     """
-    loaded = profiles.load_configuration()
-    run = loaded.run(wildcards.study, wildcards.scale, wildcards.method, wildcards.seed)
-    memory = estimate_memory(machines.load(loaded.config["machine"], loaded.root), run)
+    project = profiles.load_configuration()
+    run = project.run(wildcards.study, wildcards.scale, wildcards.method, wildcards.seed)
+    memory = estimate_memory(machines.load(project.config["machine"], project.root), run)
     return "" if memory is None or memory.asked is None else f"--micro-batch {memory.asked}"

@@ -69,25 +69,33 @@ def make_table(estimator: RunEstimator) -> pd.DataFrame:
     Targets share runs, so that their rows do not add up; a whole study's row counts each run once.
     """
     rows: list[dict[str, object]] = []
-    read: dict[str, dict[str, Run]] = {"scores": {}, "probes": {}}
+    runs_by_kind: dict[str, dict[str, Run]] = {"scores": {}, "probes": {}}
     plan, studies = estimator.project, estimator.project.planned_studies
     for study in studies:
-        here: dict[str, dict[str, Run]] = {"scores": {}, "probes": {}}
+        study_runs: dict[str, dict[str, Run]] = {"scores": {}, "probes": {}}
         for name, entry in study.definition["targets"].items():
             runs = study.group(*entry["runs"])
-            own = {kind: {_choose_key(kind, run): run for run in study.list_read_runs(name, kind)} for kind in here}
-            rows.append(make_row(estimator, study.name, name, runs, own, plan.measurements.of_target(study.name, name)))
+            target_runs = {
+                kind: {_choose_key(kind, run): run for run in study.list_read_runs(name, kind)} for kind in study_runs
+            }
+            rows.append(
+                make_row(estimator, study.name, name, runs, target_runs, plan.measurements.of_target(study.name, name))
+            )
             if name in study.usual_targets:
-                here = {kind: here[kind] | own[kind] for kind in here}
+                study_runs = {kind: study_runs[kind] | target_runs[kind] for kind in study_runs}
         if not study.definition["targets"]:  # a file of the user's own: its page reads the scores of all runs
-            here["scores"] = {run.scores_key: run for run in study.runs.values()}
-        measured = plan.measurements.of_target(study.name)
-        rows.append(make_row(estimator, study.name, WHOLE, list(study.runs.values()), here, measured))
-        read = {kind: read[kind] | here[kind] for kind in here}
+            study_runs["scores"] = {run.scores_key: run for run in study.runs.values()}
+        measurements = plan.measurements.of_target(study.name)
+        rows.append(make_row(estimator, study.name, WHOLE, list(study.runs.values()), study_runs, measurements))
+        runs_by_kind = {kind: runs_by_kind[kind] | study_runs[kind] for kind in study_runs}
     if len(studies) > 1:
-        everything = {item.key: item for study in studies for item in plan.measurements.of_target(study.name).values()}
-        once = {key: run for study in studies for key, run in study.runs.items()}
-        rows.append(make_row(estimator, "(all)", "(all studies)", list(once.values()), read, everything))
+        all_measurements = {
+            item.key: item for study in studies for item in plan.measurements.of_target(study.name).values()
+        }
+        all_runs = {key: run for study in studies for key, run in study.runs.items()}
+        rows.append(
+            make_row(estimator, "(all)", "(all studies)", list(all_runs.values()), runs_by_kind, all_measurements)
+        )
     return pd.DataFrame(rows)
 
 
@@ -101,7 +109,7 @@ def make_row(
     study: str,
     name: str,
     runs: list[Run],
-    read: dict[str, dict[str, Run]],
+    runs_by_kind: dict[str, dict[str, Run]],
     measured: Mapping[str, Measurement] | None = None,
 ) -> dict[str, object]:
     """Price a set of runs, the scores and probes that are read of them, and measurements, as a row of the plan's
@@ -112,13 +120,13 @@ def make_row(
 
     Args:
         runs: the runs that have to be trained.
-        read: ``scores`` and ``probes`` -> the runs, by key, of which those are read.
+        runs_by_kind: ``scores`` and ``probes`` -> the runs, by key, of which those are read.
         measured: the measurements that are needed, by name.
     """
     machine, plan = estimator.machine, estimator.project
     to_do = [run for run in runs if not estimator.is_trained(run)]
-    evaluations = [run for run in read["scores"].values() if run.suite and not estimator.is_scored(run)]
-    probings = [run for run in read["probes"].values() if run.spec.probes and not estimator.is_probed(run)]
+    evaluations = [run for run in runs_by_kind["scores"].values() if run.suite and not estimator.is_scored(run)]
+    probings = [run for run in runs_by_kind["probes"].values() if run.spec.probes and not estimator.is_probed(run)]
     pretrain = {run.key: estimator.pretrain_seconds(run) for run in to_do}
     evaluate = {
         run.scores_key: seconds for run in evaluations if (seconds := estimator.evaluate_seconds(run)) is not None
@@ -128,7 +136,7 @@ def make_row(
     stage = data_stage.seconds(plan, to_do)
     if stage is None:
         missing.append("data")
-    preparing = [job for name in data_stage.to_make(plan, to_do) for job in data_stage.jobs(plan, name)]
+    data_jobs = [job for name in data_stage.to_make(plan, to_do) for job in data_stage.jobs(plan, name)]
     training = sum(pretrain[run.key] * machine.devices_of(run) for run in to_do) / 3600
     evaluation, probing = sum(evaluate.values()) / 3600, sum(probe.values()) / 3600
     # A run's evaluation and its probes stand side by side.
@@ -166,10 +174,10 @@ def make_row(
         "device_hours": device_hours,
         "longest_run_hours": max(pretrain.values(), default=0.0) / 3600,
         "data_hours": None if stage is None else stage / 3600,
-        "data_cpu_hours": sum(job.cpu_seconds for job in preparing) / 3600,
+        "data_cpu_hours": sum(job.cpu_seconds for job in data_jobs) / 3600,
         "data_disk_gb": sum(data_stage.corpus_bytes(plan, name) for name in data_stage.to_make(plan, to_do)) / 1e9,
-        "data_memory_gb": max((job.megabytes for job in preparing), default=0.0) / 1e3,
-        "data_extrapolated": sum(job.extrapolated for job in preparing),
+        "data_memory_gb": max((job.megabytes for job in data_jobs), default=0.0) / 1e3,
+        "data_extrapolated": sum(job.extrapolated for job in data_jobs),
         "longest_path_hours": longest,
         "wall_hours": max(longest, ((stage or 0.0) + makespan(jobs, machine.devices_at_once)) / 3600),
         "disk_gb": (sum(map(estimator.disk_bytes, runs)) + data_stage.disk_bytes(plan, runs)) / 1e9,
@@ -184,12 +192,12 @@ def makespan(jobs: Sequence[tuple[float, int]], devices: int) -> float:
 
     The last round may leave devices idle.
     """
-    free = [0.0] * min(devices, 1 + sum(needed for _, needed in jobs))
-    for seconds, needed in sorted(jobs, reverse=True):
-        free_times = [heapq.heappop(free) for _ in range(min(needed, devices))]
+    end_times = [0.0] * min(devices, 1 + sum(job_devices for _, job_devices in jobs))
+    for seconds, job_devices in sorted(jobs, reverse=True):
+        free_times = [heapq.heappop(end_times) for _ in range(min(job_devices, devices))]
         for _ in free_times:
-            heapq.heappush(free, free_times[-1] + seconds)
-    return max(free)
+            heapq.heappush(end_times, free_times[-1] + seconds)
+    return max(end_times)
 
 
 def describe_speed(estimator: RunEstimator) -> str:
@@ -245,7 +253,7 @@ def _read_published(estimator: RunEstimator, study: Study, root: Path) -> list[d
             continue
         name, unit = durations[0]
         hours, devices = float(prose[name].text) * unit, NODE * int(prose[f"nodes_{scale}"].text)
-        seconds, here = estimator.pretrain_seconds(run), estimator.machine.devices_of(run)
+        seconds, estimated_devices = estimator.pretrain_seconds(run), estimator.machine.devices_of(run)
         peak = estimator.machine.peak_tflops * 1e12
         rows.append(
             {
@@ -254,20 +262,20 @@ def _read_published(estimator: RunEstimator, study: Study, root: Path) -> list[d
                 "published_devices": devices,
                 "where": prose[name].source,
                 "estimated_hours": seconds / 3600,
-                "estimated_devices": here,
-                "ratio": seconds * here / (hours * 3600 * devices),
+                "estimated_devices": estimated_devices,
+                "ratio": seconds * estimated_devices / (hours * 3600 * devices),
                 "implied_mfu": estimator.training_flops(run) / (hours * 3600 * devices * peak),
             }
         )
     return rows
 
 
-def price_items(priced: RunEstimator) -> DataRule | None:
+def price_items(prices: RunEstimator) -> DataRule | None:
     """Price the jobs that make evaluation items, one for each suite and corpus; None if nothing is evaluated."""
-    suites = {(run.spec.data.corpus, run.suite) for run in priced.project.scored_runs.values() if run.suite}
+    suites = {(run.spec.data.corpus, run.suite) for run in prices.project.scored_runs.values() if run.suite}
     if not suites:
         return None
-    need = JobRequests(priced).product("items")
+    need = JobRequests(prices).product("items")
     cost = DataJobCost(
         seconds=need.seconds,
         verifying=0.0,
@@ -281,35 +289,35 @@ def price_items(priced: RunEstimator) -> DataRule | None:
     return DataRule("items", len(suites), 1, cost)
 
 
-def run_classes(priced: RunEstimator) -> list[RunClass]:
+def run_classes(prices: RunEstimator) -> list[RunClass]:
     """Group the trainings that are to do by study, scale and size class."""
     groups: dict[tuple[str, str, str], list[Run]] = {}
-    for run in priced.project.runs.values():
-        if not priced.is_trained(run):
+    for run in prices.project.runs.values():
+        if not prices.is_trained(run):
             groups.setdefault((run.spec.study, run.spec.scale, run.size), []).append(run)
     order = sorted(groups, key=lambda key: (key[0], CLASSES.index(key[2]) if key[2] in CLASSES else 0))
-    return [_make_class(priced, *key, groups[key]) for key in order]
+    return [_make_class(prices, *key, groups[key]) for key in order]
 
 
-def training_jobs(priced: RunEstimator, run: Run, slower: float = 1.0) -> int:
+def training_jobs(prices: RunEstimator, run: Run, slower: float = 1.0) -> int:
     """Estimate over how many jobs a training is chained: each starts anew, and stops before the end of its slice.
 
     Args:
         slower: how many times the estimate it takes.
     """
-    seconds = slower * priced.pretrain_seconds(run)
-    start = priced.machine.start_seconds.pretrain
-    if seconds <= 60 * priced.pretrain_minutes(run) - STOP_SECONDS:
+    seconds = slower * prices.pretrain_seconds(run)
+    start = prices.machine.start_seconds.pretrain
+    if seconds <= 60 * prices.pretrain_minutes(run) - STOP_SECONDS:
         return 1
-    useful = 60 * priced.pretrain_minutes(run) - STOP_SECONDS - start
+    useful = 60 * prices.pretrain_minutes(run) - STOP_SECONDS - start
     return max(1, ceil((seconds - start) / useful)) if useful > 0 else 1
 
 
-def _make_class(priced: RunEstimator, study: str, scale: str, size: str, runs: list[Run]) -> RunClass:
-    longest = max(runs, key=priced.pretrain_seconds)
-    requests = JobRequests(priced)
-    devices = priced.machine.devices_of(longest)
-    parameters = [priced.size(run).parameters for run in runs]
+def _make_class(prices: RunEstimator, study: str, scale: str, size: str, runs: list[Run]) -> RunClass:
+    longest = max(runs, key=prices.pretrain_seconds)
+    requests = JobRequests(prices)
+    devices = prices.machine.devices_of(longest)
+    parameters = [prices.size(run).parameters for run in runs]
     weights = [number * WEIGHT_BYTES * (1 + probe_points(run)) for number, run in zip(parameters, runs)]
     return RunClass(
         study=study,
@@ -317,11 +325,11 @@ def _make_class(priced: RunEstimator, study: str, scale: str, size: str, runs: l
         size=size,
         runs=len(runs),
         devices=devices,
-        device_hours=sum(priced.pretrain_seconds(run) for run in runs) * devices / 3600,
-        longest=priced.pretrain_seconds(longest),
-        limit=priced.pretrain_minutes(longest),
-        jobs=training_jobs(priced, longest),
-        jobs_slower=training_jobs(priced, longest, 1.5),
+        device_hours=sum(prices.pretrain_seconds(run) for run in runs) * devices / 3600,
+        longest=prices.pretrain_seconds(longest),
+        limit=prices.pretrain_minutes(longest),
+        jobs=training_jobs(prices, longest),
+        jobs_slower=training_jobs(prices, longest, 1.5),
         node_mb=max(requests.run_mb("pretrain", run, 1) for run in runs),
         checkpoint=float(max(parameters) * STATE_BYTES),
         state=float(sum(parameters) * KEPT * STATE_BYTES),

@@ -56,14 +56,14 @@ def list_checked_models(mine: OwnMethodsFile) -> dict[str, tuple[RunSpec, dict[s
     small = mine if mine.study.preset == SMALL else _load_small(mine)
     specs = {}
     for method in mine.compared:
-        whole = {run.spec.scale: run.spec.model for run in mine.study.runs.values() if run.spec.method == method}
+        models = {run.spec.scale: run.spec.model for run in mine.study.runs.values() if run.spec.method == method}
         if small is not None:
-            specs[method] = (small.runs(small.scale, method)[0].spec, whole)
+            specs[method] = (small.runs(small.scale, method)[0].spec, models)
         else:
-            spec, model = mine.runs(mine.scale, method)[0].spec, whole[mine.scale]
-            sizes = {"layers": 2, "vocabulary": 1024, "context": 64}
-            less = {key: min(most, getattr(model, key)) for key, most in sizes.items()}
-            specs[method] = (structs.replace(spec, model=structs.replace(model, **less)), whole)
+            spec, model = mine.runs(mine.scale, method)[0].spec, models[mine.scale]
+            limits = {"layers": 2, "vocabulary": 1024, "context": 64}
+            sizes = {key: min(limit, getattr(model, key)) for key, limit in limits.items()}
+            specs[method] = (structs.replace(spec, model=structs.replace(model, **sizes)), models)
     return specs
 
 
@@ -72,8 +72,8 @@ def _load_small(mine: OwnMethodsFile) -> OwnMethodsFile | None:
     try:
         if mine.experiment is None:
             return own_methods_file.load(mine.path, SMALL)
-        own = {key: mine.experiment[key] for key in ("study", "scale", "method", "against")}
-        return make_own_methods_file(own, study_config.load(mine.study.name, SMALL))
+        experiment = {key: mine.experiment[key] for key in ("study", "scale", "method", "against")}
+        return make_own_methods_file(experiment, study_config.load(mine.study.name, SMALL))
     except PlumblineError:
         return None
 
@@ -96,11 +96,11 @@ def list_trained_sizes(mine: OwnMethodsFile, *methods: str) -> list[TrainedSize]
     for run in mine.study.runs.values():
         if run.spec.method in methods:
             model = run.spec.model
-            read = (model.context, run.spec.sequences_per_batch, run.spec.train.precision != "float32")
-            layers[read] = max(layers.get(read, 0), model.layers)
+            size = (model.context, run.spec.sequences_per_batch, run.spec.train.precision != "float32")
+            layers[size] = max(layers.get(size, 0), model.layers)
     return [
-        TrainedSize(context=context, rows=rows, half=half, layers=most)
-        for (context, rows, half), most in sorted(layers.items())
+        TrainedSize(context=context, rows=rows, half=half, layers=depth)
+        for (context, rows, half), depth in sorted(layers.items())
     ]
 
 
@@ -112,8 +112,8 @@ def fingerprint_checks(mine: OwnMethodsFile) -> str:
     entries = ("operate/preflight/method_checks/checks_report.py", "operate/preflight/method_checks/training_checks.py")
     files = {file for entry in entries for file in code_hash.product_files(code_hash.PACKAGE / entry)}
     checked: list[Any] = [mine.against, mine.asked["parity"]]
-    for method, (small, whole) in list_checked_models(mine).items():
+    for method, (small, models) in list_checked_models(mine).items():
         sizes = [dataclasses.asdict(size) for size in list_trained_sizes(mine, method)]
-        runs = {k: v.to_dict() for k, v in whole.items()}
+        runs = {k: v.to_dict() for k, v in models.items()}
         checked.append([method, small.to_dict(), small.components, runs, sizes])
     return sha256_text(canonical_json([code_hash.tree_hash(files), checked]))[:16]

@@ -124,9 +124,9 @@ def _keep_facts() -> None:
         return
     _read_kept.cache_clear()
     facts = {key: value for key, value in _read_kept().items() if key not in _new} | _new
-    latest = dict(list(facts.items())[-_MOST:])
+    latest_facts = dict(list(facts.items())[-_MOST:])
     with suppress(OSError, PlumblineError):
-        atomic_write_bytes(file, msgspec.json.encode(_KeptFacts(_reader(), latest)))
+        atomic_write_bytes(file, msgspec.json.encode(_KeptFacts(_reader(), latest_facts)))
 
 
 @cache

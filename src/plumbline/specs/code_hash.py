@@ -98,12 +98,12 @@ def classes() -> dict[str, dict[str, str]]:
 
 
 def _list_closure(start: Path, is_part: Callable[[Path], bool]) -> list[Path]:
-    files, waiting = {start}, [start]
-    while waiting:
-        for path in _imports(waiting.pop()):
+    files, queue = {start}, [start]
+    while queue:
+        for path in _imports(queue.pop()):
             if path not in files and is_part(path):
                 files.add(path)
-                waiting.append(path)
+                queue.append(path)
     return sorted(files)
 
 
@@ -111,20 +111,20 @@ def _list_closure(start: Path, is_part: Callable[[Path], bool]) -> list[Path]:
 def _imports(path: Path) -> tuple[Path, ...]:
     """Files of this package, and of the one that the file is in, or next to it where it is in none, that a file imports
     anywhere, inside functions too."""
-    own = package_of(path)
+    package = package_of(path)
     names: set[str] = set()
     for statement in read_facts(path).imports:
         if statement.level is None:
             names |= set(statement.names)
-        elif module := resolve_import(statement.level, statement.module, path, own):
+        elif module := resolve_import(statement.level, statement.module, path, package):
             # What is imported may be a module itself, or a name of one.
             names |= {module} | {f"{module}.{name}" for name in statement.names}
-        elif is_study(own):
+        elif is_study(package):
             raise PlumblineError(
-                f"{path}:{statement.line}: the import leads out of {own}, the study's folder; a study imports the "
+                f"{path}:{statement.line}: the import leads out of {package}, the study's folder; a study imports the "
                 "engine and its own modules, so copy what another one has"
             )
-    return tuple(file for name in sorted(names) if (file := file_of(name, own)) is not None)
+    return tuple(file for name in sorted(names) if (file := file_of(name, package)) is not None)
 
 
 def package_of(path: Path) -> Path:
@@ -132,12 +132,12 @@ def package_of(path: Path) -> Path:
     its ending."""
     if _is_in_package(path):
         return PACKAGE
-    outermost, whole = path.with_suffix(""), True
+    outermost, is_package = path.with_suffix(""), True
     for folder in path.parents:
         if is_study(folder):
             return folder
-        whole = whole and (folder / "__init__.py").is_file()
-        outermost = folder if whole else outermost
+        is_package = is_package and (folder / "__init__.py").is_file()
+        outermost = folder if is_package else outermost
     return outermost
 
 
@@ -146,7 +146,7 @@ def _is_in_package(path: Path) -> bool:
     return path.is_relative_to(PACKAGE) and not path.is_relative_to(PACKAGE / package_data.COPY)
 
 
-def resolve_import(level: int, module: str | None, path: Path, own: Path) -> str:
+def resolve_import(level: int, module: str | None, path: Path, package: Path) -> str:
     """The full name of the module in ``from MODULE import ...``; empty if a relative import leads out of its
     package.
 
@@ -154,32 +154,32 @@ def resolve_import(level: int, module: str | None, path: Path, own: Path) -> str
         level: the dots before the module's name.
         module: that name; None after dots alone.
         path: the file that has the import.
-        own: the folder of the outermost package that holds the file (`package_of`).
+        package: the folder of the outermost package that holds the file (`package_of`).
     """
     if level == 0:
         return module or ""
-    around = path.parent.relative_to(own.parent).parts
-    around = around[: max(0, len(around) - level + 1)]
-    return ".".join([*around, *([module] if module else [])]) if around else ""
+    folders = path.parent.relative_to(package.parent).parts
+    folders = folders[: max(0, len(folders) - level + 1)]
+    return ".".join([*folders, *([module] if module else [])]) if folders else ""
 
 
-def file_of(module: str, own: Path) -> Path | None:
-    """The file of a module of this package, of `own` or next to it; None if it is another package's, or nobody's.
+def file_of(module: str, importer: Path) -> Path | None:
+    """The file of a module of this package, of `importer` or next to it; None if it is another package's, or nobody's.
 
     Raises:
         PlumblineError: it is a study, named in full.
     """
     if module.startswith(f"{STUDIES}."):
         raise PlumblineError(
-            f"{own} imports {module}: code of a study is imported by that study alone, and there as "
+            f"{importer} imports {module}: code of a study is imported by that study alone, and there as "
             "`from .module import name`; write it so, or copy what another study has"
         )
     first, *rest = module.split(".")
-    package = {own.name: own, PACKAGE.name: PACKAGE}.get(first)
+    package = {importer.name: importer, PACKAGE.name: PACKAGE}.get(first)
     if package is None:
         # What lies next to a module by itself is its own as well; of packages there those of other people.
-        beside = own.with_name(f"{first}.py")
-        return beside if not rest and not own.is_dir() and beside.is_file() else None
+        neighbour = importer.with_name(f"{first}.py")
+        return neighbour if not rest and not importer.is_dir() and neighbour.is_file() else None
     place = package.joinpath(*rest)
     for path in (place.with_suffix(".py"), place / "__init__.py"):
         if (rest or package != PACKAGE) and path.is_file():

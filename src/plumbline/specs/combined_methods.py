@@ -51,7 +51,7 @@ def find_levels(specs: Mapping[str, RunSpec], baseline: str) -> dict[str, tuple[
     for name in sorted(specs, key=lambda name: len(changes[name])):  # stable: equals stay in their order
         for slot in changes[name]:
             methods = levels.setdefault(slot, [baseline])
-            if all(list_choices(specs[other])[slot] != list_choices(specs[name])[slot] for other in methods):
+            if all(list_choices(specs[method])[slot] != list_choices(specs[name])[slot] for method in methods):
                 methods.append(name)
     order, slots = list(specs), [slot for slot in list_choices(specs[baseline]) if slot in levels]
     return {slot: (baseline, *sorted(levels[slot][1:], key=order.index)) for slot in slots}
@@ -68,9 +68,9 @@ def describe_choice(choice: Any, baseline: Any) -> str:
     """
     if isinstance(choice, list):
         return " and ".join(each["name"] for each in choice if each not in baseline) or "as the baseline"
-    differing = [f"{key} {value}" for key, value in choice.items() if baseline.get(key, value) != value]
-    same = choice["name"] == baseline.get("name")
-    return f"{choice['name']} ({', '.join(differing)})" if same and differing else str(choice["name"])
+    differences = [f"{key} {value}" for key, value in choice.items() if baseline.get(key, value) != value]
+    same_name = choice["name"] == baseline.get("name")
+    return f"{choice['name']} ({', '.join(differences)})" if same_name and differences else str(choice["name"])
 
 
 def combine(baseline: RunSpec, choices: Mapping[str, RunSpec]) -> RunSpec:

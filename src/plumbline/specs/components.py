@@ -50,10 +50,10 @@ _TYPES: dict[str, tuple[type, ...]] = {"int": (int,), "float": (float, int), "bo
 Marked = TypeVar("Marked", bound=Any)
 
 
-def component(marked: Marked) -> Marked:
+def component(definition: Marked) -> Marked:
     """Mark the one class or function that a component's file defines; to be used as a decorator."""
-    marked.__component__ = True
-    return marked
+    definition.__component__ = True
+    return definition
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -123,35 +123,39 @@ def options(kind: str, name: str) -> dict[str, ComponentOption]:
 
 
 def _options(path: str) -> dict[str, ComponentOption]:
-    marked = [
+    definitions = [
         node
         for node in code_hash.parse(Path(path)).body
         if isinstance(node, (ast.ClassDef, ast.FunctionDef)) and _is_component(node)
     ]
-    if len(marked) != 1:
-        raise PlumblineError(f"{path} must hold exactly one class or function marked @component, not {len(marked)}")
-    if isinstance(marked[0], ast.FunctionDef):
-        return _read_options(marked[0], path)
-    return _options_of_class(marked[0], Path(path))
+    if len(definitions) != 1:
+        raise PlumblineError(
+            f"{path} must hold exactly one class or function marked @component, not {len(definitions)}"
+        )
+    if isinstance(definitions[0], ast.FunctionDef):
+        return _read_options(definitions[0], path)
+    return _options_of_class(definitions[0], Path(path))
 
 
-def _options_of_class(read: ast.ClassDef, path: Path) -> dict[str, ComponentOption]:
+def _options_of_class(definition: ast.ClassDef, path: Path) -> dict[str, ComponentOption]:
     """The options of a class's ``__init__``, and of its base class's where it passes others on to that."""
-    for node in read.body:
+    for node in definition.body:
         if isinstance(node, ast.FunctionDef) and node.name == "__init__":
-            own = _read_options(node, str(path))
+            own_options = _read_options(node, str(path))
             if node.args.kwarg is None:
-                return own
+                return own_options
             where = f"{path}:{node.lineno}: **{node.args.kwarg.arg}"
-            return own | {
-                name: option for name, option in _read_inherited(read, path, where).items() if name not in own
+            return own_options | {
+                name: option
+                for name, option in _read_inherited(definition, path, where).items()
+                if name not in own_options
             }
     return {}
 
 
-def _read_inherited(read: ast.ClassDef, path: Path, where: str) -> dict[str, ComponentOption]:
+def _read_inherited(subclass: ast.ClassDef, path: Path, where: str) -> dict[str, ComponentOption]:
     """The options of the first base class, which is imported from a file that can be read."""
-    base = ast.unparse(read.bases[0]) if read.bases else ""
+    base = ast.unparse(subclass.bases[0]) if subclass.bases else ""
     package = code_hash.package_of(path)
     for node in code_hash.parse(path).body:
         if isinstance(node, ast.ImportFrom) and base in (alias.name for alias in node.names):
@@ -163,13 +167,13 @@ def _read_inherited(read: ast.ClassDef, path: Path, where: str) -> dict[str, Com
     raise PlumblineError(f"{where} needs a base class that is imported by its name, whose options these are")
 
 
-def complete(kind: str, entry: Any, key: str, own: Collection[str] = ()) -> dict[str, Any]:
+def complete(kind: str, entry: Any, key: str, spec_keys: Collection[str] = ()) -> dict[str, Any]:
     """A component's choice with every option in it: the given ones checked, the others at their defaults.
 
     Args:
         entry: ``{"name": ..., option: value}``.
         key: the spec's key that it stands under, such as ``model.mixer``; errors begin with it.
-        own: keys of the spec itself that stand next to the options; they are left out.
+        spec_keys: keys of the spec itself that stand next to the options; they are left out.
 
     Raises:
         PlumblineError: an unknown component, an unknown option or a value of the wrong type.
@@ -180,13 +184,13 @@ def complete(kind: str, entry: Any, key: str, own: Collection[str] = ()) -> dict
         raise PlumblineError(f"{key}: 'name' is missing{guess or nearest(str(entry), names)} (one of {names})")
     _find_file(kind, entry["name"], f"{key}.name")
     choices = options(kind, entry["name"])
-    unknown = sorted(set(entry) - set(choices) - set(own) - {"name"})
+    unknown = sorted(set(entry) - set(choices) - set(spec_keys) - {"name"})
     if unknown:
-        hint = nearest(unknown[0], [*choices, *own])
-        also = f", besides {sorted(own)}" if own else ""
+        hint = nearest(unknown[0], [*choices, *spec_keys])
+        addition = f", besides {sorted(spec_keys)}" if spec_keys else ""
         raise PlumblineError(
             f"{key}: the component {entry['name']!r} has no option {unknown[0]!r}{hint} "
-            f"(it has {sorted(choices)}{also})"
+            f"(it has {sorted(choices)}{addition})"
         )
     values = {name: option.check(entry.get(name, option.default), f"{key}.{name}") for name, option in choices.items()}
     return {"name": entry["name"], **values}
@@ -203,9 +207,9 @@ def load(kind: str, name: str) -> Any:
         module = installed_packages.load(offer)
     else:
         module = importlib.import_module(f"{PACKAGE.name}.{KINDS[kind].replace('/', '.')}.{name}")
-    marked = [value for value in vars(module).values() if _is_marked_in(value, module.__name__)]
-    assert len(marked) == 1, f"{path}: one @component expected"
-    return marked[0]
+    components = [value for value in vars(module).values() if _is_marked_in(value, module.__name__)]
+    assert len(components) == 1, f"{path}: one @component expected"
+    return components[0]
 
 
 @cache
@@ -220,9 +224,9 @@ def _find_file(kind: str, name: Any, key: str) -> str:
         raise PlumblineError(f"{key}: {offer.fault}")
     if name not in files:
         unknown = "".join(f"; {problem}" for problem in installed_packages.offers().unknown)
-        near = nearest(str(name), files)
+        hint = nearest(str(name), files)
         raise PlumblineError(
-            f"{key}: no component {name!r}{near} (there are {sorted(files)}){unknown}; components of a "
+            f"{key}: no component {name!r}{hint} (there are {sorted(files)}){unknown}; components of a "
             "package need it to be installed (pip install; entry point group plumbline.components)"
         )
     if offer is not None and Path(files[name]) != offer.path:
@@ -239,8 +243,8 @@ def _find_offer(kind: str, name: Any) -> installed_packages.InstalledEntry | Non
 
 def _is_marked_in(value: Any, module_name: str) -> bool:
     """Whether `value` is what was marked in this very module, not imported into it."""
-    own = getattr(value, "__module__", None) == module_name and hasattr(value, "__dict__")
-    return own and "__component__" in vars(value)
+    is_own = getattr(value, "__module__", None) == module_name and hasattr(value, "__dict__")
+    return is_own and "__component__" in vars(value)
 
 
 def _is_component(node: ast.ClassDef | ast.FunctionDef) -> bool:

@@ -99,16 +99,16 @@ class ExperimentPart(ClosedStruct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         super().__post_init__()
         budget = ("steps", "warmup_steps", "pack", "validation_sequences")
-        present = [name for name in self.__struct_fields__ if getattr(self, name) is not None]
-        needed = ["study", "scale", "against"] if present else []
-        of_two = ("method", "baseline_seeds", "seeds")
-        if present and self.arms is None:
-            needed += of_two
-        elif named := [name for name in of_two if name in present]:
-            raise Fault(f"{named[0]!r} is there beside 'arms', which state their own; remove it")
-        needed += budget if set(budget) & set(present) else ()
-        if missing := [name for name in needed if name not in present]:
-            raise Fault(f"{missing[0]!r} is missing beside {present[-1]!r}; add it")
+        present_keys = [name for name in self.__struct_fields__ if getattr(self, name) is not None]
+        required_keys = ["study", "scale", "against"] if present_keys else []
+        pair_keys = ("method", "baseline_seeds", "seeds")
+        if present_keys and self.arms is None:
+            required_keys += pair_keys
+        elif surplus_keys := [name for name in pair_keys if name in present_keys]:
+            raise Fault(f"{surplus_keys[0]!r} is there beside 'arms', which state their own; remove it")
+        required_keys += budget if set(budget) & set(present_keys) else ()
+        if missing := [name for name in required_keys if name not in present_keys]:
+            raise Fault(f"{missing[0]!r} is missing beside {present_keys[-1]!r}; add it")
 
 
 class ConfigFile(ClosedStruct, frozen=True, kw_only=True):

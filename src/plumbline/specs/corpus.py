@@ -101,21 +101,21 @@ class Corpus(Struct, frozen=True, kw_only=True):
             )
         return self.folder
 
-    def require_validation(self, of_the_loss: int, apart: int, where: str) -> None:
+    def require_validation(self, loss_sequences: int, other_sequences: int, where: str) -> None:
         """Refuse a run that reads more held-out sequences than the pack has, where its size is stated.
 
         Args:
-            of_the_loss: how many the validation loss is computed of.
-            apart: how many its interventions read behind those.
+            loss_sequences: how many the validation loss is computed of.
+            other_sequences: how many its interventions read behind those.
 
         Raises:
             PlumblineError: naming the sizes and the file.
         """
-        if self.validation is not None and of_the_loss + apart > self.validation:
-            behind = f", and {apart} behind them for its interventions" if apart else ""
+        if self.validation is not None and loss_sequences + other_sequences > self.validation:
+            addition = f", and {other_sequences} behind them for its interventions" if other_sequences else ""
             raise PlumblineError(
-                f"{where}: {of_the_loss}{behind}, but the held-out pack of {self.path} has {self.validation} at preset "
-                f"{self.preset}; ask for fewer, or raise presets.{self.preset}.validation there"
+                f"{where}: {loss_sequences}{addition}, but the held-out pack of {self.path} has {self.validation} at "
+                f"preset {self.preset}; ask for fewer, or raise presets.{self.preset}.validation there"
             )
 
     def require_pack(self, pack: str, where: str) -> None:
@@ -199,21 +199,21 @@ def load(name: str, preset: str, source: str = AS_THE_CORPUS_SAYS, root: Path = 
         raise PlumblineError(f"{path}: corpus: {content['corpus']!r} must be the file's name, {name!r}")
     if preset not in content["presets"]:
         raise PlumblineError(f"{path}: presets: nothing for {preset!r} (there are {sorted(content['presets'])})")
-    here = content["presets"][preset]
-    chosen = here["source"] if source == AS_THE_CORPUS_SAYS else source
-    sizes = {name: _parse_size(size) for name, size in here["packs"].items()}
+    entry = content["presets"][preset]
+    chosen_source = entry["source"] if source == AS_THE_CORPUS_SAYS else source
+    sizes = {name: _parse_size(size) for name, size in entry["packs"].items()}
     return msgspec.convert(
         {
             "name": name,
             "preset": preset,
-            "source": chosen,
+            "source": chosen_source,
             **content["local"],
             "hub": content["hub"],
-            "tokenizer": here["tokenizer"],
+            "tokenizer": entry["tokenizer"],
             "packs": sizes,
-            "validation": _parse_size(here["validation"]),
-            "sequences_per_shard": here["sequences_per_shard"],
-            "held_out_percent": here.get("held_out", content["held_out"])["percent"],
+            "validation": _parse_size(entry["validation"]),
+            "sequences_per_shard": entry["sequences_per_shard"],
+            "held_out_percent": entry.get("held_out", content["held_out"])["percent"],
             "copies": content.get("copies", "keep"),
         },
         type=Corpus,

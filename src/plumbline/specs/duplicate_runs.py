@@ -29,22 +29,24 @@ def find_unmeant(study: Study, extended: Study | None = None) -> list[str]:
     Raises:
         PlumblineError: a `same_as` that names nothing, or something that is trained otherwise.
     """
-    trained = _describe_training(extended) if extended else {}
-    own = {key: trained_as for key, trained_as in _describe_training(study).items() if key not in trained}
-    trained |= own
-    entries = {name: _find_entry(name, study, extended) for _, name in trained}
-    for (scale, name), trained_as in own.items():
+    trainings = _describe_training(extended) if extended else {}
+    own_trainings = {key: training for key, training in _describe_training(study).items() if key not in trainings}
+    trainings |= own_trainings
+    entries = {name: _find_entry(name, study, extended) for _, name in trainings}
+    for (scale, name), training in own_trainings.items():
         if "same_as" in entries[name]:
-            _check(study, name, entries[name]["same_as"], scale, trained_as, trained)
-    alike: dict[tuple[str, str], list[str]] = {}
-    for (scale, name), trained_as in trained.items():
-        alike.setdefault((scale, trained_as), []).append(name)
+            _check(study, name, entries[name]["same_as"], scale, training, trainings)
+    names_by_training: dict[tuple[str, str], list[str]] = {}
+    for (scale, name), training in trainings.items():
+        names_by_training.setdefault((scale, training), []).append(name)
     repeats: dict[tuple[str, str], list[str]] = {}
-    for (scale, _), names in alike.items():
-        first = [name for name in names if entries[name].get("same_as", entries[name].get("variant_of")) not in names]
-        for name in first[1:]:
-            if (scale, name) in own:
-                repeats.setdefault((name, first[0]), []).append(scale)
+    for (scale, _), names in names_by_training.items():
+        undeclared_names = [
+            name for name in names if entries[name].get("same_as", entries[name].get("variant_of")) not in names
+        ]
+        for name in undeclared_names[1:]:
+            if (scale, name) in own_trainings:
+                repeats.setdefault((name, undeclared_names[0]), []).append(scale)
     return [
         f"{study.file}: {name} is {first} under a second name (preset {study.preset}, scale {' and '.join(scales)}): "
         "model, optimizer, schedule, interventions and data are the same, and both are trained; drop one, or write "
@@ -55,19 +57,19 @@ def find_unmeant(study: Study, extended: Study | None = None) -> list[str]:
 
 def _describe_training(study: Study) -> Trained:
     encoder = msgspec.json.Encoder(order="deterministic")
-    trained: Trained = {}
+    trainings: Trained = {}
     for run in (study.runs | study.requested_runs).values():
         key = (run.spec.scale, run.spec.method)
-        if key not in trained:
-            trained[key] = encoder.encode(_strip_names(run.spec)).decode()
-    return trained
+        if key not in trainings:
+            trainings[key] = encoder.encode(_strip_names(run.spec)).decode()
+    return trainings
 
 
 def _strip_names(spec: RunSpec) -> RunSpec:
     """The spec without names, seed and what only reads the model; code follows from the components' names."""
     # What an intervention reads lies behind the sequences of the loss.
-    of_the_loss = spec.train.validation_sequences if spec.sequences_apart else 1
-    train = msgspec.structs.replace(spec.train, validate_every=1, validation_sequences=of_the_loss)
+    loss_sequences = spec.train.validation_sequences if spec.sequences_apart else 1
+    train = msgspec.structs.replace(spec.train, validate_every=1, validation_sequences=loss_sequences)
     return msgspec.structs.replace(
         spec, study="", method="", init_seed=0, train=train, probes=(), suite="", components={}
     )
@@ -80,15 +82,15 @@ def _find_entry(name: str, study: Study, extended: Study | None) -> dict[str, An
     return entry.get("variants", {}).get(variant, {}) if variant else entry
 
 
-def _check(study: Study, name: str, other: str, scale: str, trained_as: str, trained: Trained) -> None:
-    names = {method for _, method in trained} - {name}
-    if other not in names:
+def _check(study: Study, name: str, original: str, scale: str, training: str, trainings: Trained) -> None:
+    names = {method for _, method in trainings} - {name}
+    if original not in names:
         raise PlumblineError(
-            f"{study.file}: {name}: same_as: there is no run of the method {other!r}{nearest(other, names)}; name "
-            "another one, or drop `same_as`"
+            f"{study.file}: {name}: same_as: there is no run of the method {original!r}{nearest(original, names)}; "
+            "name another one, or drop `same_as`"
         )
-    if trained.get((scale, other), trained_as) != trained_as:
+    if trainings.get((scale, original), training) != training:
         raise PlumblineError(
-            f"{study.file}: {name}: same_as: it is not trained as {other} is (preset {study.preset}, scale {scale}); "
-            "drop `same_as`, or what it changes"
+            f"{study.file}: {name}: same_as: it is not trained as {original} is (preset {study.preset}, scale "
+            f"{scale}); drop `same_as`, or what it changes"
         )

@@ -86,32 +86,34 @@ def own_budget(study: Study, scale: str) -> dict[str, Any]:
     return dict(zip(BUDGET, values, strict=True))
 
 
-def budget(study: Study, scale: str, steps: int, read: corpus.Corpus, runs: Iterable[Run]) -> dict[str, Any]:
+def budget(study: Study, scale: str, steps: int, texts: corpus.Corpus, runs: Iterable[Run]) -> dict[str, Any]:
     """The budget of so many steps at a study's scale, by the keys of BUDGET.
 
     It has the scale's own share of warm-up, the scale's own pack or the smallest that holds what a run reads, and,
     where its size is stated, the whole held-out pack except for what interventions of the project's `runs` read of it.
     """
-    own = own_budget(study, scale)
+    own_values = own_budget(study, scale)
     recipe, parts = study.definition["recipe"], study.definition["scales"][scale][study.preset]
     train = recipe.get("train", {}) | parts.get("train", {})
     sequences = steps * train["batch_tokens"] / int(parts["model"]["context"])
-    apart = max((run.spec.sequences_apart for run in runs), default=0)
+    sequences_apart = max((run.spec.sequences_apart for run in runs), default=0)
     return {
         "steps": steps,
-        "warmup_steps": min(steps, math.ceil(own["warmup_steps"] * steps / own["steps"])),
-        "pack": _pack(read.packs, own["pack"], sequences),
-        "validation_sequences": max(read.validation - apart, 1) if read.validation else own["validation_sequences"],
+        "warmup_steps": min(steps, math.ceil(own_values["warmup_steps"] * steps / own_values["steps"])),
+        "pack": _pack(texts.packs, own_values["pack"], sequences),
+        "validation_sequences": max(texts.validation - sequences_apart, 1)
+        if texts.validation
+        else own_values["validation_sequences"],
     }
 
 
-def _pack(packs: Mapping[str, int | None], own: str, sequences: float) -> str:
+def _pack(packs: Mapping[str, int | None], own_pack: str, sequences: float) -> str:
     """The scale's own pack if it holds so many sequences, else the smallest that does, else the largest."""
     sizes = {name: math.inf if size is None else size for name, size in packs.items()}
-    if sizes[own] >= sequences:
-        return own
-    holding = [name for name, size in sizes.items() if size >= sequences]
-    return min(holding, key=sizes.__getitem__) if holding else max(sizes, key=sizes.__getitem__)
+    if sizes[own_pack] >= sequences:
+        return own_pack
+    candidates = [name for name, size in sizes.items() if size >= sequences]
+    return min(candidates, key=sizes.__getitem__) if candidates else max(sizes, key=sizes.__getitem__)
 
 
 def load(
@@ -127,36 +129,38 @@ def load(
     Raises:
         PlumblineError: a scale, method, pack or number that the study, its corpus or its recipe does not allow.
     """
-    of, against = experiment["scale"], experiment["against"]
-    spec_layers.check_scale(study.definition, of, study.preset, WHERE)
+    study_scale, against = experiment["scale"], experiment["against"]
+    spec_layers.check_scale(study.definition, study_scale, study.preset, WHERE)
     arms = list_arms(experiment)
     if "method" in experiment and experiment["method"] == against:
         raise PlumblineError(f"{WHERE}: method: {against!r} is also `against`; name another method")
     vary = experiment.get("vary", INITIALISATION)
     if vary != INITIALISATION and "steps" not in experiment:
-        experiment = experiment | own_budget(study, of)
-    read = corpus.load(study.corpus, study.preset, source, root, f"{WHERE}: ")
+        experiment = experiment | own_budget(study, study_scale)
+    texts = corpus.load(study.corpus, study.preset, source, root, f"{WHERE}: ")
     scale = scale_name(experiment)
-    if scale != of and scale in study.definition["scales"]:
+    if scale != study_scale and scale in study.definition["scales"]:
         raise PlumblineError(
             f"{WHERE}: scale: the runs of this experiment would be those of the scale {scale!r} of "
             f"{study.file}, which has that name already; rename that scale, or change `steps`"
         )
     extended = study_config.load(study.code, study.preset, root, source) if study.code != study.name else study
     definitions = {
-        inherited: _change_study(owner.definition, experiment, scale, study.preset) if scale != of else owner.definition
+        inherited: _change_study(owner.definition, experiment, scale, study.preset)
+        if scale != study_scale
+        else owner.definition
         for inherited, owner in ((True, extended), (False, study))
     }
 
     @cache
     def make_spec(name: str, seed: int) -> RunSpec:
         definition = definitions[name.partition(".")[0] in study.definition["inherited"]]
-        spec = spec_layers.make_spec(definition, read, study.preset, scale, name, seed, WHERE)
-        if scale != of:
+        spec = spec_layers.make_spec(definition, texts, study.preset, scale, name, seed, WHERE)
+        if scale != study_scale:
             _require_unchanged(spec, experiment, root)
         return structs.replace(spec, data_seed=seed) if vary == BOTH else spec
 
-    size = study.definition["scales"][of][study.preset].get("size", "one_gpu")
+    size = study.definition["scales"][study_scale][study.preset].get("size", "one_gpu")
     runs: dict[str, Run] = {}
     for arm in arms:
         for seed in arm["seeds"]:
@@ -166,7 +170,7 @@ def load(
                 choices = {slot: make_spec(name, seed) for slot, name in arm["levels"].items()}
                 spec = combined_methods.combine(make_spec(against, seed), choices)
             runs[spec.key] = Run(spec=spec, groups=("experiment",), size=size)
-    return ExperimentRuns(study=study, of=of, scale=scale, runs=runs)
+    return ExperimentRuns(study=study, of=study_scale, scale=scale, runs=runs)
 
 
 def list_arms(experiment: dict[str, Any]) -> list[dict[str, Any]]:
@@ -181,16 +185,20 @@ def list_arms(experiment: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _require_unchanged(spec: RunSpec, experiment: dict[str, Any], root: Path) -> None:
     """Refuse a method that itself states what the experiment states of every run."""
-    own = {"steps": spec.train.steps, "validation_sequences": spec.train.validation_sequences, "pack": spec.data.pack}
-    differing = [key for key, value in own.items() if value != experiment[key]]
-    if differing:
+    values = {
+        "steps": spec.train.steps,
+        "validation_sequences": spec.train.validation_sequences,
+        "pack": spec.data.pack,
+    }
+    changed_keys = [key for key, value in values.items() if value != experiment[key]]
+    if changed_keys:
         raise PlumblineError(
-            f"{WHERE}: {differing[0]}: {spec.method!r} has {own[differing[0]]!r} of its own in "
+            f"{WHERE}: {changed_keys[0]}: {spec.method!r} has {values[changed_keys[0]]!r} of its own in "
             f"{study_folders.yaml_of(spec.study, root)}, so the experiment's does not apply to it; name another method"
         )
 
 
-def _change_study(of_study: dict[str, Any], experiment: dict[str, Any], scale: str, preset: str) -> dict[str, Any]:
+def _change_study(definition: dict[str, Any], experiment: dict[str, Any], scale: str, preset: str) -> dict[str, Any]:
     """A study's YAML with the experiment's scale in it. It is validated at its end alone."""
     steps = experiment["steps"]
     train = {"steps": steps, "validate_every": steps, "validation_sequences": experiment["validation_sequences"]}
@@ -199,5 +207,5 @@ def _change_study(of_study: dict[str, Any], experiment: dict[str, Any], scale: s
         "schedule": {"warmup_steps": experiment["warmup_steps"]},
         "data": {"pack": experiment["pack"]},
     }
-    entry = spec_changes.overlay(of_study["scales"][experiment["scale"]][preset], change)
-    return of_study | {"scales": {scale: {preset: entry}}}
+    entry = spec_changes.overlay(definition["scales"][experiment["scale"]][preset], change)
+    return definition | {"scales": {scale: {preset: entry}}}

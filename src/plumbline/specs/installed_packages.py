@@ -89,10 +89,10 @@ def load(offer: InstalledEntry) -> ModuleType:
         raise PlumblineError(
             f"{offer} cannot be imported ({offer.path}): {type(error).__name__}: {error}; fix or uninstall it"
         ) from error
-    imported = getattr(module, "__file__", None)
-    if imported is None or Path(imported).resolve() != Path(str(offer.path)).resolve():
+    file = getattr(module, "__file__", None)
+    if file is None or Path(file).resolve() != Path(str(offer.path)).resolve():
         raise PlumblineError(
-            f"{offer}: its module {offer.module} is {offer.path}, but Python imports {imported}; rename the module, or "
+            f"{offer}: its module {offer.module} is {offer.path}, but Python imports {file}; rename the module, or "
             "take the other one from Python's path"
         )
     return module
@@ -154,10 +154,10 @@ def _find_source(offer: InstalledEntry, distribution: Distribution) -> Path:
 
 def _list_editable(distribution: Distribution, place: Path) -> list[Path]:
     """Where the sources of a distribution may begin that is installed editable; none for any other."""
-    direct = json.loads(distribution.read_text("direct_url.json") or "{}")
-    if not direct.get("dir_info", {}).get("editable"):
+    origin = json.loads(distribution.read_text("direct_url.json") or "{}")
+    if not origin.get("dir_info", {}).get("editable"):
         return []
-    project = Path(url2pathname(urlsplit(direct["url"]).path))
+    project = Path(url2pathname(urlsplit(origin["url"]).path))
     lines = [
         line.strip()
         for file in distribution.files or ()
@@ -165,5 +165,5 @@ def _list_editable(distribution: Distribution, place: Path) -> list[Path]:
         for line in Path(str(distribution.locate_file(file))).read_text(encoding="utf-8").splitlines()
     ]
     # A line of a .pth file is a folder, or code that Python runs at its start.
-    listed = [place / line for line in lines if line and not line.startswith(("#", "import ", "import\t"))]
-    return [*listed, project / "src", project]
+    folders = [place / line for line in lines if line and not line.startswith(("#", "import ", "import\t"))]
+    return [*folders, project / "src", project]

@@ -43,8 +43,8 @@ def measurements(definition: dict[str, Any], study: str, preset: str) -> dict[st
         if preset in entry:
             options = dict(entry[preset])
             seconds = parse_duration(options.pop("duration", DURATION))
-            more = {"seconds": seconds, "device": entry.get("device", "cpu"), "runs": tuple(entry.get("runs", ()))}
-            by_name[name] = Measurement(study=study, name=name, options=options, **more)
+            settings = {"seconds": seconds, "device": entry.get("device", "cpu"), "runs": tuple(entry.get("runs", ()))}
+            by_name[name] = Measurement(study=study, name=name, options=options, **settings)
     return by_name
 
 
@@ -55,20 +55,20 @@ def check(definition: dict[str, Any], path: str, preset: str) -> None:
     Raises:
         PlumblineError: a measurement or group is missing; the message names the key of the study's YAML.
     """
-    defined = definition.get("measurements", {})
+    entries = definition.get("measurements", {})
     for target, entry in definition["targets"].items():
         for name in entry.get("measurements", ()):
-            if name not in defined:
+            if name not in entries:
                 raise PlumblineError(
-                    f"{path}: targets.{target}.measurements: there is no measurement {name!r}{nearest(name, defined)} "
-                    f"(there are {sorted(defined)})"
+                    f"{path}: targets.{target}.measurements: there is no measurement {name!r}{nearest(name, entries)} "
+                    f"(there are {sorted(entries)})"
                 )
-            if preset not in defined[name]:
+            if preset not in entries[name]:
                 raise PlumblineError(
                     f"{path}: targets.{target}.measurements: {name!r} has no options at preset {preset!r}; add "
                     f"measurements.{name}.{preset}"
                 )
-    for name, entry in defined.items():
+    for name, entry in entries.items():
         for group in entry.get("runs", ()):
             if group not in definition["runs"]:
                 raise PlumblineError(

@@ -16,8 +16,8 @@ def hash_measurement(study: Study, name: str) -> str:
     the runs that it names (all of them but the data and the suite, which it does not read), and with nothing else."""
     measurement = study.measurements[name]
     specs = [run.spec.to_dict() for run in study.group(*measurement.runs)]
-    read = [{key: value for key, value in spec.items() if key not in ("data", "suite")} for spec in specs]
-    return sha256_text(canonical_json([measurement_code(measurement, study.root), measurement.options, read]))[:16]
+    parts = [{key: value for key, value in spec.items() if key not in ("data", "suite")} for spec in specs]
+    return sha256_text(canonical_json([measurement_code(measurement, study.root), measurement.options, parts]))[:16]
 
 
 def measurement_code(measurement: Measurement, root: Path = ROOT) -> str:

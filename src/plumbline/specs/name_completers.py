@@ -68,8 +68,8 @@ def targets(kind: str) -> Completer:
 def runs(prefix: str, parsed_args: Namespace, **_: Any) -> Iterable[str]:
     """List the runs of every study whose name begins as what is typed."""
     preset, study = parsed_args.preset or _read_settings("preset"), prefix.partition("/")[0]
-    chosen = [name for name in studies() if (name == study if "/" in prefix else name.startswith(study))]
-    return dict.fromkeys(key for name in chosen for key in _list_keys(_definition(name), preset))
+    chosen_studies = [name for name in studies() if (name == study if "/" in prefix else name.startswith(study))]
+    return dict.fromkeys(key for name in chosen_studies for key in _list_keys(_definition(name), preset))
 
 
 def _list_keys(definition: dict[str, Any], preset: str) -> Iterable[str]:
@@ -82,8 +82,8 @@ def _list_keys(definition: dict[str, Any], preset: str) -> Iterable[str]:
             continue
         for method in sweep.list_named_runs(definition, entry, ""):
             if study_names.is_wanted(definition, method, preset, ""):
-                own = definition["extends" if method.partition(".")[0] in inherited else "study"]
-                yield from (f"{own}/{entry['scale']}/{method}/s{seed}" for seed in entry["seeds"])
+                study = definition["extends" if method.partition(".")[0] in inherited else "study"]
+                yield from (f"{study}/{entry['scale']}/{method}/s{seed}" for seed in entry["seeds"])
 
 
 def _study(parsed_args: Namespace) -> str:

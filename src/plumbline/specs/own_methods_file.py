@@ -101,8 +101,8 @@ class OwnMethodsFile:
 
     def runs(self, scale: str, method: str) -> list[Run]:
         """The runs of a method at a scale, in the order of the seeds."""
-        every = self.study.runs.values()
-        runs = [run for run in every if (run.spec.scale, run.spec.method) == (scale, method)]
+        all_runs = self.study.runs.values()
+        runs = [run for run in all_runs if (run.spec.scale, run.spec.method) == (scale, method)]
         return sorted(runs, key=lambda run: run.spec.init_seed)
 
 
@@ -121,8 +121,8 @@ def load(path: str, preset: str, root: Path = ROOT, source: str = corpus.AS_THE_
     parent = study_config.load(content["extends"], preset, root, source)
     terms = DEFAULTS | {"scale": next(iter(parent.definition["scales"]))} | content
     terms.setdefault("larger_seeds", terms["seeds"][:1])
-    own, entries = _split_methods(content["methods"], parent, name, path)
-    methods = parent.definition["methods"] | own
+    own_methods, entries = _split_methods(content["methods"], parent, name, path)
+    methods = parent.definition["methods"] | own_methods
     against: dict[str, str] = {}
     for method, entry in entries.items():
         baseline = entry.get("against", content.get("against", parent.reference))
@@ -131,7 +131,7 @@ def load(path: str, preset: str, root: Path = ROOT, source: str = corpus.AS_THE_
             against[point] = baseline
     if terms["published"]:
         terms["published"] = str(Path(path).parent / terms["published"])
-    own_definition = _make_definition(parent, terms, own, against, name, path)
+    own_definition = _make_definition(parent, terms, own_methods, against, name, path)
     study = study_config.make_study(own_definition, path, preset, root, source, parent)
     mine = OwnMethodsFile(path=path, study=study, against=against, asked=terms)
     if terms["decides"] != "validation_loss" and "suite" not in study.definition:
@@ -168,32 +168,32 @@ def _split_methods(
     """The file's own methods as a study's YAML has them, and of all methods what they contain."""
     entries = {method: dict(entry or {}) for method, entry in content.items()}
     for method, entry in entries.items():  # YAML has names that are not text: null, 5, a list
-        where = [
+        pairs = [
             ("methods", method),
             *([(f"methods.{method}.against", entry["against"])] if "against" in entry else []),
         ]
-        for key, value in where:
+        for key, value in pairs:
             if not isinstance(value, str):
                 raise PlumblineError(
                     f"{path}: {key}: {value!r} is not the name of a method; write one, in quotes if necessary"
                 )
-    own = {method: entry for method, entry in entries.items() if set(entry) - {"against"}}
-    there = parent.definition["methods"] | parent.definition.get("arms", {})
-    for method in own:
-        if method in there:
+    own_entries = {method: entry for method, entry in entries.items() if set(entry) - {"against"}}
+    parent_methods = parent.definition["methods"] | parent.definition.get("arms", {})
+    for method in own_entries:
+        if method in parent_methods:
             raise PlumblineError(
                 f"{path}: methods: {method!r} is a method of {parent.name}; choose another name, or leave its entry "
                 f"empty to judge that of {parent.name}"
             )
-    for method in entries.keys() - own.keys():
+    for method in entries.keys() - own_entries.keys():
         _require_method(method, parent.definition["methods"], path, "methods", swept=True)
-    plain = {
+    own_methods = {
         method: {"label": method} | {key: value for key, value in entry.items() if key != "against"}
-        for method, entry in own.items()
+        for method, entry in own_entries.items()
     }
-    if plain:
-        check({"study": name, "title": name, "extends": parent.name, "methods": plain}, StudyFile, path)
-    return plain, entries
+    if own_methods:
+        check({"study": name, "title": name, "extends": parent.name, "methods": own_methods}, StudyFile, path)
+    return own_methods, entries
 
 
 def _require_method(
@@ -214,7 +214,7 @@ def _require_method(
 
 
 def _make_definition(
-    parent: Study, terms: dict[str, Any], own: dict[str, Any], against: dict[str, str], name: str, path: str
+    parent: Study, terms: dict[str, Any], own_methods: dict[str, Any], against: dict[str, str], name: str, path: str
 ) -> dict[str, Any]:
     """The YAML of a study that has these methods and their runs, and no target."""
     references = list(dict.fromkeys(against.values()))
@@ -226,14 +226,14 @@ def _make_definition(
     if larger == scale:
         raise PlumblineError(f"{path}: larger: {larger!r} is the scale itself; name another one, or none")
     if larger != "none":
-        both = list(dict.fromkeys([*against, *references]))
-        runs[LARGER] = [{"scale": larger, "methods": both, "seeds": terms["larger_seeds"]}]
+        larger_methods = list(dict.fromkeys([*against, *references]))
+        runs[LARGER] = [{"scale": larger, "methods": larger_methods, "seeds": terms["larger_seeds"]}]
     parts = {key: value for key, value in parent.definition.items() if key != "measurements"}
     return parts | {
         "study": name,
         "title": terms.get("title", name),
         "extends": parent.name,
-        "methods": parent.definition["methods"] | own,
+        "methods": parent.definition["methods"] | own_methods,
         "arms": {},
         "runs": runs,
         "targets": {},
@@ -311,12 +311,12 @@ def read_printed_results(
     columns = lines[0][1] if lines else []
     if missing := [name for name in PRINTED_COLUMNS if name not in columns]:
         raise PlumblineError(f"{key}: {path}: the column {missing[0]!r} is missing; it has {columns}")
-    numbered = []
+    numbered_rows = []
     for number, cells in lines[1:]:
         if len(cells) != len(columns):
             raise PlumblineError(f"{key}: {path}, line {number}: {len(cells)} cells under {len(columns)} columns")
-        numbered.append((number, dict(zip(columns, cells, strict=True))))
-    for number, row in numbered:
+        numbered_rows.append((number, dict(zip(columns, cells, strict=True))))
+    for number, row in numbered_rows:
         for column, allowed in (("method", methods), ("metric", list(METRICS)), ("scale", scales)):
             if row[column] not in allowed:
                 raise PlumblineError(
@@ -325,4 +325,4 @@ def read_printed_results(
                 )
         if not row["value"].strip():
             raise PlumblineError(f"{key}: {path}, line {number}: value: it is empty; give the printed value, or no row")
-    return [row for _, row in numbered]
+    return [row for _, row in numbered_rows]

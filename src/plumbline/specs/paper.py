@@ -44,8 +44,8 @@ class Paper(ClosedStruct, frozen=True, kw_only=True):
     def __str__(self) -> str:
         """One line: what it is, the short title, whose it is."""
         families = [name.rpartition(" ")[2] for name in self.authors]
-        whose = " and ".join(families) if len(families) < 3 else f"{families[0]} et al."
-        return f'{self.kind_words}"{self.short}"' + (f" ({whose})" if whose else "")
+        authors = " and ".join(families) if len(families) < 3 else f"{families[0]} et al."
+        return f'{self.kind_words}"{self.short}"' + (f" ({authors})" if authors else "")
 
 
 def name_study(study: str, paper: Paper | None) -> str:

@@ -252,16 +252,18 @@ class SmallFile(ClosedStruct, frozen=True, kw_only=True):
             for name in (statement.noise or {}).values():
                 if name not in (self.noise or {}):
                     raise Fault(f"there is no noise {name!r}{nearest(name, self.noise or {})}", *place, "noise")
-            if statement.noise is not None and (odd := set(statement.sizes) ^ set(statement.noise)):
+            if statement.noise is not None and (odd_sizes := set(statement.sizes) ^ set(statement.noise)):
                 raise Fault(
-                    f"has an entry of each of the statement's sizes and no other; see to {min(odd)!r}", *place, "noise"
+                    f"has an entry of each of the statement's sizes and no other; see to {min(odd_sizes)!r}",
+                    *place,
+                    "noise",
                 )
-        for key, entries, named in (
+        for key, entries, used_names in (
             ("sizes", self.sizes, {size for each in self.statements for size in each.sizes}),
             ("noise", self.noise or {}, {name for each in self.statements for name in (each.noise or {}).values()}),
         ):
-            if unread := [name for name in entries if name not in named]:
-                raise Fault("no statement names it; remove it, or name it in one", key, unread[0])
+            if unread_names := [name for name in entries if name not in used_names]:
+                raise Fault("no statement names it; remove it, or name it in one", key, unread_names[0])
         if len({(*each.rates, *each.tuning.seeds) for each in self.statements if each.rates and each.tuning}) > 1:
             raise Fault(
                 "tuned statements share `rates` and `tuning`, since an arm has one rate; make them equal", "statements"
@@ -270,11 +272,11 @@ class SmallFile(ClosedStruct, frozen=True, kw_only=True):
     @property
     def tuned_arms(self) -> dict[str, list[str]]:
         """Size -> the arms that have a rate chosen there, each once."""
-        tuned = [each for each in self.statements if each.tuning]
+        statements = [each for each in self.statements if each.tuning]
         return {
-            size: list(dict.fromkeys(arm for each in tuned if size in each.sizes for arm in each.arms))
+            size: list(dict.fromkeys(arm for each in statements if size in each.sizes for arm in each.arms))
             for size in self.sizes
-            if any(size in each.sizes for each in tuned)
+            if any(size in each.sizes for each in statements)
         }
 
 
@@ -319,16 +321,18 @@ def load_rates(small: SmallFile, root: Path = ROOT) -> dict[str, dict[str, float
         return None
     content: SmallRates = read_struct(path, SmallRates)
     arms = {size: sorted(names) for size, names in small.tuned_arms.items()}
-    there = {size: sorted(rates) for size, rates in content.rates.items()}
+    rated_arms = {size: sorted(rates) for size, rates in content.rates.items()}
     remedy = f"remove the file, and choose anew: python -m plumbline.report.small_rates {small.study} --write"
-    if content.study != small.study or there != arms:
+    if content.study != small.study or rated_arms != arms:
         raise PlumblineError(
-            f"{path}: rates: has {there} of {content.study!r}, but the tuned arms of {path_of(small.study, root)} are "
-            f"{arms}; {remedy}"
+            f"{path}: rates: has {rated_arms} of {content.study!r}, but the tuned arms of {path_of(small.study, root)} "
+            f"are {arms}; {remedy}"
         )
-    tried = sorted({rate for each in small.statements if each.tuning for rate in each.rates or ()})
+    tried_rates = sorted({rate for each in small.statements if each.tuning for rate in each.rates or ()})
     for size, rates in content.rates.items():
         for arm, rate in rates.items():
-            if rate not in tried:
-                raise PlumblineError(f"{path}: rates.{size}.{arm}: {rate:g} was not tried ({tried} were); {remedy}")
+            if rate not in tried_rates:
+                raise PlumblineError(
+                    f"{path}: rates.{size}.{arm}: {rate:g} was not tried ({tried_rates} were); {remedy}"
+                )
     return content.rates

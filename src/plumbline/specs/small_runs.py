@@ -64,31 +64,35 @@ def add_targets(definition: dict[str, Any], small: SmallFile, root: Path = ROOT)
     A study that has no scale of its own there has nothing else at this preset.
     """
     path = small_file.path_of(small.study, root)
-    written = read_yaml(path)["sizes"]  # a component's options are in no struct
+    raw_sizes = read_yaml(path)["sizes"]  # a component's options are in no struct
     definition = copy.deepcopy(definition)
-    if taken := [name for name in (SMALL, PILOT, GAINS) if name in definition["targets"] or name in definition["runs"]]:
+    if clashes := [
+        name for name in (SMALL, PILOT, GAINS) if name in definition["targets"] or name in definition["runs"]
+    ]:
         yaml = study_folders.yaml_of(small.study, root)
-        raise PlumblineError(f"{yaml}: {taken[0]!r} is a target and a group of runs of {path}; rename this study's own")
+        raise PlumblineError(
+            f"{yaml}: {clashes[0]!r} is a target and a group of runs of {path}; rename this study's own"
+        )
     scales = definition["scales"]
     if not any(SMALL_PRESET in presets for presets in scales.values()):
         definition |= {"runs": {}, "targets": {}, "measurements": {}}
-    of_sizes = {}
+    new_scales = {}
     for name, size in small.sizes.items():
         spec_layers.check_scale(definition, size.scale, small.sizes_of, f"{path}: sizes.{name}")
-        changes = {part: written[name][part] for part in PARTS if part in written[name]}
-        of_sizes[name] = {SMALL_PRESET: overlay(scales[size.scale][small.sizes_of], changes) | {"label": size.label}}
-        models = [{**of_size[SMALL_PRESET], "label": ""} for of_size in of_sizes.values()]
+        changes = {part: raw_sizes[name][part] for part in PARTS if part in raw_sizes[name]}
+        new_scales[name] = {SMALL_PRESET: overlay(scales[size.scale][small.sizes_of], changes) | {"label": size.label}}
+        models = [{**new_scale[SMALL_PRESET], "label": ""} for new_scale in new_scales.values()]
         if models.index(models[-1]) < len(models) - 1:
-            other = [*of_sizes][models.index(models[-1])]
-            raise PlumblineError(f"{path}: sizes.{name}: is {other!r} under another name; change it, or remove it")
-    definition["scales"] = scales | of_sizes
+            twin = [*new_scales][models.index(models[-1])]
+            raise PlumblineError(f"{path}: sizes.{name}: is {twin!r} under another name; change it, or remove it")
+    definition["scales"] = scales | new_scales
     for arm in definition.get("arms", {}).values():
         if small.sizes_of in arm:
             arm[SMALL_PRESET] = arm[small.sizes_of]
     reads = [name for name in _READ if any(each.measure.frame == name for each in small.statements)]
     for name, kind, group in ((SMALL, "table", SMALL), (GAINS, "figure", SMALL), (PILOT, "table", PILOT)):
-        read_of = {read: [f"{group}_{read}"] for read in reads}
-        definition["runs"] |= {each: [] for each in (group, *(f"{group}_{read}" for read in reads))}
+        read_of = {frame: [f"{group}_{frame}"] for frame in reads}
+        definition["runs"] |= {each: [] for each in (group, *(f"{group}_{frame}" for frame in reads))}
         definition["targets"][name] = {
             "kind": kind,
             "runs": [group],
@@ -108,8 +112,8 @@ def list_specs(runs: Iterable[StatedRun]) -> dict[str, tuple[RunSpec, tuple[str,
     for run in runs:
         groups = specs.get(run.spec.key, (run.spec, ()))[1]
         targets = [SMALL, *([PILOT] if run.pilot else [])]
-        of_run = [*targets, *(f"{name}_{run.measured}" for name in targets if run.measured)]
-        specs[run.spec.key] = (run.spec, tuple(dict.fromkeys([*groups, *of_run])))
+        run_groups = [*targets, *(f"{name}_{run.measured}" for name in targets if run.measured)]
+        specs[run.spec.key] = (run.spec, tuple(dict.fromkeys([*groups, *run_groups])))
     return specs
 
 
@@ -126,7 +130,7 @@ def list_stated_runs(
     Raises:
         PlumblineError: an arm is not there or does not write what is measured, or a size's changes give no valid spec.
     """
-    chosen = small_file.load_rates(small, root)
+    chosen_rates = small_file.load_rates(small, root)
     specs = _make_arm_specs(definition, small, root, source)
     runs = []
     for statement in small.statements:
@@ -135,13 +139,13 @@ def list_stated_runs(
         for size in statement.sizes:
             for arm in statement.arms:
                 small_measures.require_written(statement.measure, specs[size, arm, 1.0], where)
-                asked: list[tuple[float | None, list[int], bool]]
+                requests: list[tuple[float | None, list[int], bool]]
                 if tuning:
-                    asked = [(rate, tuning.seeds, True) for rate in statement.rates or []]
-                    asked.append((chosen[size][arm] if chosen else None, statement.seeds, False))
-                    asked.append((1.0, tuning.own_seeds or [], False))
+                    requests = [(rate, tuning.seeds, True) for rate in statement.rates or []]
+                    requests.append((chosen_rates[size][arm] if chosen_rates else None, statement.seeds, False))
+                    requests.append((1.0, tuning.own_seeds or [], False))
                 else:
-                    asked = [(rate, statement.seeds, False) for rate in statement.rates or [1.0]]
+                    requests = [(rate, statement.seeds, False) for rate in statement.rates or [1.0]]
                 runs += [
                     StatedRun(
                         statement=statement.id,
@@ -153,7 +157,7 @@ def list_stated_runs(
                         measured=frame if frame in _READ else None,
                         spec=msgspec.structs.replace(specs[size, arm, rate], init_seed=seed),
                     )
-                    for rate, seeds, is_tuning in asked
+                    for rate, seeds, is_tuning in requests
                     for seed in seeds
                 ]
     return runs
@@ -187,12 +191,12 @@ def _make_arm_specs(
     for statement in small.statements:
         for arm in statement.arms:
             for size in statement.sizes:
-                own = specs[size, arm, 1.0]
+                own_spec = specs[size, arm, 1.0]
                 for rate in statement.rates or ():
-                    changed = _multiply_rate(own, rate)
-                    specs[size, arm, rate] = by_training.setdefault(_describe_training(changed), changed)
+                    changed_spec = _multiply_rate(own_spec, rate)
+                    specs[size, arm, rate] = by_training.setdefault(_describe_training(changed_spec), changed_spec)
                 if statement.tuning:
-                    specs[size, arm, None] = msgspec.structs.replace(own, method=f"{own.method}{UNCHOSEN}")
+                    specs[size, arm, None] = msgspec.structs.replace(own_spec, method=f"{own_spec.method}{UNCHOSEN}")
     by_key: dict[str, RunSpec] = {}
     for (_, arm, multiple), spec in specs.items():
         if by_key.setdefault(spec.key, spec) != spec:

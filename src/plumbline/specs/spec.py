@@ -57,8 +57,8 @@ class ModelSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     def slot(self, name: str) -> ComponentSpec:
         """The component chosen for a slot."""
-        chosen = dict(self.slots[name])
-        return ComponentSpec(name=chosen.pop("name"), options=chosen)
+        choice = dict(self.slots[name])
+        return ComponentSpec(name=choice.pop("name"), options=choice)
 
     def resize(self, **sizes: int) -> ModelSpec:
         """A copy of the spec with some of its sizes replaced."""
@@ -87,10 +87,10 @@ class ModelSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     def to_dict(self) -> dict[str, Any]:
         """The flat form: sizes and slots side by side, with every option of every component."""
-        flat = {name: getattr(self, name) for name in self.__struct_fields__ if name != "slots"}
+        content = {name: getattr(self, name) for name in self.__struct_fields__ if name != "slots"}
         if not self.shared_layers:  # runs have the ids that they had before there was this key
-            del flat["shared_layers"]
-        return flat | {name: dict(chosen) for name, chosen in self.slots.items()}
+            del content["shared_layers"]
+        return content | {name: dict(choice) for name, choice in self.slots.items()}
 
 
 class OptimizerSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -194,14 +194,14 @@ class RunSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     def to_dict(self) -> dict[str, Any]:
         """The spec as plain data with every field explicit; a component's options stand next to its name."""
-        plain = msgspec.to_builtins(self)
-        plain["model"] = self.model.to_dict()
-        plain["interventions"], plain["probes"] = list(plain["interventions"]), list(plain["probes"])
-        for part in (plain["optimizer"], plain["schedule"], *plain["probes"]):
+        content = msgspec.to_builtins(self)
+        content["model"] = self.model.to_dict()
+        content["interventions"], content["probes"] = list(content["interventions"]), list(content["probes"])
+        for part in (content["optimizer"], content["schedule"], *content["probes"]):
             part |= part.pop("options")
-        for probe in plain["probes"]:
+        for probe in content["probes"]:
             probe["at"] = list(probe["at"])
-        return plain
+        return content
 
     def to_json(self) -> str:
         """The canonical JSON that is the run's identity."""
@@ -262,11 +262,11 @@ def code_classes(spec: RunSpec) -> dict[str, str]:
 
     A probe that is read offline takes no part in training, so its code is not the run's.
     """
-    classes = {f"model.{slot}": code_class(slot, chosen["name"]) for slot, chosen in spec.model.slots.items()}
+    classes = {f"model.{slot}": code_class(slot, choice["name"]) for slot, choice in spec.model.slots.items()}
     classes["optimizer"] = code_class("optimizer", spec.optimizer.name)
     classes["schedule"] = code_class("schedule", spec.schedule.name)
-    for number, chosen in enumerate(spec.interventions):
-        classes[f"interventions[{number}]"] = code_class("intervention", chosen["name"])
+    for number, choice in enumerate(spec.interventions):
+        classes[f"interventions[{number}]"] = code_class("intervention", choice["name"])
     for number, probe in enumerate(spec.probes):
         if probe.every:
             classes[f"probes[{number}]"] = code_class("probe", probe.name)
@@ -280,23 +280,24 @@ def require_present_code(spec: RunSpec) -> None:
     Raises:
         PlumblineError: naming the components.
     """
-    now = code_classes(spec)
-    other = sorted(key for key in now.keys() | spec.components.keys() if now.get(key) != spec.components.get(key))
-    if other:
+    classes = code_classes(spec)
+    changed_keys = sorted(
+        key for key in classes.keys() | spec.components.keys() if classes.get(key) != spec.components.get(key)
+    )
+    if changed_keys:
         raise PlumblineError(
-            f"{spec.key}: the code of {', '.join(other)} differs from the code that this run was planned with; plan "
-            "again, "
-            "or check out the commit that it was planned at"
+            f"{spec.key}: the code of {', '.join(changed_keys)} differs from the code that this run was planned with; "
+            "plan again, or check out the commit that it was planned at"
         )
 
 
 def _read_part(kind: Any, component: str, content: dict[str, Any], where: str) -> Any:
     """A part of the spec that names a component: its own fields, and the component's options."""
-    own = [name for name in kind.__struct_fields__ if name not in ("name", "options")]
-    options = complete(component, content, where, own)
+    field_names = [name for name in kind.__struct_fields__ if name not in ("name", "options")]
+    options = complete(component, content, where, field_names)
     name = options.pop("name")
-    fields = {key: value for key, value in content.items() if key in own}
-    return convert(kind, fields | {"name": name, "options": options}, where, own)
+    fields = {key: value for key, value in content.items() if key in field_names}
+    return convert(kind, fields | {"name": name, "options": options}, where, field_names)
 
 
 def _read_probe(content: dict[str, Any], where: str) -> ProbeSpec:

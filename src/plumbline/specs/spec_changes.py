@@ -22,14 +22,16 @@ def overlay(base: dict[str, Any], change: dict[str, Any]) -> dict[str, Any]:
     """`base` with `change` on top: dictionaries merge, but another component drops the options of the old one."""
     merged = dict(base)
     for key, value in change.items():
-        before = merged.get(key)
-        if isinstance(value, dict) and isinstance(before, dict):
-            renamed = value.get("name", before.get("name")) != before.get("name")
-            if renamed and key in SLOTS:
-                before = {}
-            elif renamed and key in _SHARED:
-                before = {name: option for name, option in before.items() if name in _SHARED[key].__struct_fields__}
-            merged[key] = overlay(before, value)
+        old_value = merged.get(key)
+        if isinstance(value, dict) and isinstance(old_value, dict):
+            is_renamed = value.get("name", old_value.get("name")) != old_value.get("name")
+            if is_renamed and key in SLOTS:
+                old_value = {}
+            elif is_renamed and key in _SHARED:
+                old_value = {
+                    name: option for name, option in old_value.items() if name in _SHARED[key].__struct_fields__
+                }
+            merged[key] = overlay(old_value, value)
         else:
             merged[key] = value
     return merged

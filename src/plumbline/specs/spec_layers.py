@@ -11,7 +11,7 @@ from plumbline.specs.spec_changes import PARTS, overlay
 
 
 def make_spec(
-    definition: dict[str, Any], read: corpus.Corpus, preset: str, scale: str, method: str, seed: int, path: str
+    definition: dict[str, Any], texts: corpus.Corpus, preset: str, scale: str, method: str, seed: int, path: str
 ) -> RunSpec:
     """Make the spec of one run: the recipe, overlaid by scale, then method (and its variant or point), then arm.
 
@@ -20,19 +20,19 @@ def make_spec(
     """
     merged = _merge_layers(definition, scale, method, preset, path)
     merged["data"] = merged.get("data", {}) | {
-        "corpus": read.name,
-        "source": read.source,
-        "tokenizer": read.tokenizer.kind,
-        "tokenizer_vocabulary": read.tokenizer.vocabulary,
+        "corpus": texts.name,
+        "source": texts.source,
+        "tokenizer": texts.tokenizer.kind,
+        "tokenizer_vocabulary": texts.tokenizer.vocabulary,
     }
     identity = {"study": definition["study"], "preset": preset, "scale": scale, "method": method, "init_seed": seed}
     try:
         # A study that extends another one may change its mind on what scores its runs: they are trained as they were.
         suite = definition.get("extended_suite", definition.get("suite", ""))
         spec = RunSpec.from_dict(merged | identity | {"suite": suite})
-        read.require_pack(spec.data.pack, f"{spec.key}: data.pack")
-        of_the_loss, where = spec.train.validation_sequences, f"{spec.key}: train.validation_sequences"
-        read.require_validation(of_the_loss, spec.sequences_apart, where)
+        texts.require_pack(spec.data.pack, f"{spec.key}: data.pack")
+        loss_sequences, where = spec.train.validation_sequences, f"{spec.key}: train.validation_sequences"
+        texts.require_validation(loss_sequences, spec.sequences_apart, where)
     except PlumblineError as error:
         raise PlumblineError(f"{path}: {error}") from error
     return spec

@@ -197,11 +197,11 @@ class Study:
     def claimed_groups(self) -> list[str]:
         """The groups of runs on which claims rest: all except those that only targets with ``claims: false`` read, or
         targets that are made on request."""
-        read, claimed = (
+        read_groups, claimed_groups = (
             {group for entry in targets.values() for group in sum(entry.get("read_of", {}).values(), entry["runs"])}
             for targets in (self.definition["targets"], self.targets_with_claims)
         )
-        return [group for group in self.definition["runs"] if group in claimed or group not in read]
+        return [group for group in self.definition["runs"] if group in claimed_groups or group not in read_groups]
 
     @property
     def reason_without_claims(self) -> str:
@@ -212,10 +212,11 @@ class Study:
                 f"{self.name} makes no claims: it extends {self.code}, whose paper does; ask for those of {self.code}"
             )
         if not self.targets_with_claims:
-            others = sorted({*chain(*self.definition["scales"].values())} - {self.preset})
+            other_presets = sorted({*chain(*self.definition["scales"].values())} - {self.preset})
             return (
                 f"{self.name} has no claims at preset {self.preset}: they rest on targets of {self.file} without "
-                f"`on_request` and `claims: false`, and none is there; ask at another preset (its scales have {others})"
+                f"`on_request` and `claims: false`, and none is there; ask at another preset (its scales "
+                f"have {other_presets})"
             )
         path = study_folders.folder(self.name, self.root) / study_folders.CLAIMS
         if not path.exists():
@@ -225,8 +226,8 @@ class Study:
 
     def key(self, scale: str, method: str, seed: int) -> str:
         """The key of a run of this study; a run of an inherited method belongs to the study that is extended."""
-        own = self.name if method.partition(".")[0] not in self.definition.get("inherited", ()) else self.code
-        return f"{own}/{scale}/{method}/s{seed}"
+        study = self.name if method.partition(".")[0] not in self.definition.get("inherited", ()) else self.code
+        return f"{study}/{scale}/{method}/s{seed}"
 
     def label(self, method: str) -> str:
         """The printed name of a method or an arm; that of a variant or a sweep point states which one in brackets."""
@@ -259,19 +260,19 @@ def load(
     has_small = preset == small_file.SMALL_PRESET and small_file.path_of(name, root).exists()
     small = small_file.load_small(name, root) if has_small else None
     for size in sizes:
-        there = list(small.sizes) if small else []
-        if size not in there:
+        size_names = list(small.sizes) if small else []
+        if size not in size_names:
             raise PlumblineError(
                 f"config/config.yaml (with --config): sizes: {name} states nothing of a size {size!r} at preset "
-                f"{preset}{nearest(size, there)}; name sizes of its {study_folders.SMALL} (there are {there}) and "
-                f"preset={small_file.SMALL_PRESET}, or all"
+                f"{preset}{nearest(size, size_names)}; name sizes of its {study_folders.SMALL} (there are "
+                f"{size_names}) and preset={small_file.SMALL_PRESET}, or all"
             )
     if small is None:
         return make_study(definition, path, preset, root, source, parent)
     definition = small_runs.add_targets(definition, small, root)
     study = make_study(definition, path, preset, root, source, parent)
-    stated = small_runs.list_stated_runs(definition, small, root, source)
-    specs = small_runs.list_specs(run for run in stated if not sizes or run.size in sizes)
+    stated_runs = small_runs.list_stated_runs(definition, small, root, source)
+    specs = small_runs.list_specs(run for run in stated_runs if not sizes or run.size in sizes)
     runs = {key: Run(spec=spec, groups=groups) for key, (spec, groups) in specs.items()}
     return dataclasses.replace(study, small_runs=runs)
 
@@ -291,29 +292,31 @@ def make_study(
         PlumblineError: as `load`.
     """
     study_names.check_names(definition, path, preset)
-    read = corpus.load(definition["corpus"], preset, source, root, f"{path}: ")
+    texts = corpus.load(definition["corpus"], preset, source, root, f"{path}: ")
     runs: dict[str, Run] = {}
     for group, entries in definition["runs"].items():
         for entry in entries:
             where = f"{path}: runs.{group}"
-            here = preset in entry.get("presets", [preset])
-            if here:
+            is_at_preset = preset in entry.get("presets", [preset])
+            if is_at_preset:
                 check_scale(definition, entry["scale"], preset, path)
             for method in sweep.list_named_runs(definition, entry, where):
                 # Names are checked under every preset.
-                if not study_names.is_wanted(definition, method, preset, where) or not here:
+                if not study_names.is_wanted(definition, method, preset, where) or not is_at_preset:
                     continue
-                first = _run(definition, parent, read, preset, entry["scale"], method, entry["seeds"][0], path)
+                first = _run(definition, parent, texts, preset, entry["scale"], method, entry["seeds"][0], path)
                 for seed in entry["seeds"]:  # runs of one method share all that is the same
                     spec = msgspec.structs.replace(first.spec, init_seed=seed)
-                    before = runs.get(spec.key)
-                    groups = (*before.groups, group) if before else (group,)
+                    earlier_run = runs.get(spec.key)
+                    groups = (*earlier_run.groups, group) if earlier_run else (group,)
                     runs[spec.key] = dataclasses.replace(first, spec=spec, groups=groups)
-    requested = study_names.list_requested_groups(definition)
-    usual = {key: run for key, run in runs.items() if not requested.issuperset(run.groups)}
-    on_request = {key: run for key, run in runs.items() if key not in usual}
+    requested_groups = study_names.list_requested_groups(definition)
+    usual_runs = {key: run for key, run in runs.items() if not requested_groups.issuperset(run.groups)}
+    requested_runs = {key: run for key, run in runs.items() if key not in usual_runs}
     name = definition["study"]
-    return Study(name=name, preset=preset, definition=definition, runs=usual, requested_runs=on_request, root=root)
+    return Study(
+        name=name, preset=preset, definition=definition, runs=usual_runs, requested_runs=requested_runs, root=root
+    )
 
 
 def has_preset(name: str, preset: str, root: Path = ROOT) -> bool:
@@ -342,7 +345,7 @@ def paper_of(name: str, root: Path = ROOT) -> Paper | None:
 def _run(
     definition: dict[str, Any],
     parent: Study | None,
-    read: corpus.Corpus,
+    texts: corpus.Corpus,
     preset: str,
     scale: str,
     method: str,
@@ -354,16 +357,16 @@ def _run(
     owner = (
         definition if parent is None or method.partition(".")[0] not in definition["inherited"] else parent.definition
     )
-    spec, suite = make_spec(owner, read, preset, scale, method, seed, path), definition.get("suite", "")
+    spec, suite = make_spec(owner, texts, preset, scale, method, seed, path), definition.get("suite", "")
     return Run(spec=spec, groups=(), size=size, scored_by=None if suite == spec.suite else (definition["study"], suite))
 
 
 def hash_expected_runs(runs: list[Run]) -> str:
     """A short hash of the runs that a table expects: key, run id and groups, and where their scores lie if that is
     elsewhere. The list itself is nothing for a command line, where one word holds 128 KiB at most."""
-    expected = [
+    entries = [
         {"key": run.key, "run_id": run.spec.run_id, "groups": run.groups}
         | ({"scores": run.scores_key} if run.scores_key != run.key else {})
         for run in runs
     ]
-    return sha256_text(json.dumps(expected))[:16]
+    return sha256_text(json.dumps(entries))[:16]

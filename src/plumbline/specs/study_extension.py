@@ -36,10 +36,10 @@ def complete_study(definition: dict[str, Any], path: str, root: Path) -> dict[st
         raise PlumblineError(
             f"{path}: extends: {definition['extends']!r} has no noise_floor, so nothing to compare with"
         )
-    twice = sorted(set(definition["methods"]) & (set(parent["methods"]) | set(parent.get("arms", {}))))
-    if twice:
+    clashes = sorted(set(definition["methods"]) & (set(parent["methods"]) | set(parent.get("arms", {}))))
+    if clashes:
         raise PlumblineError(
-            f"{path}: methods: {twice[0]!r} is a method of {definition['extends']!r}; choose another name"
+            f"{path}: methods: {clashes[0]!r} is a method of {definition['extends']!r}; choose another name"
         )
     floor = parent["noise_floor"]
     references = [floor["reference"], *floor["others"]]
@@ -61,13 +61,13 @@ def complete_study(definition: dict[str, Any], path: str, root: Path) -> dict[st
     targets = {
         name: entry for name, entry in parent["targets"].items() if all(group in runs for group in entry["runs"])
     }
-    used = {group for entry in targets.values() for group in entry["runs"]} | set(definition.get("runs", {}))
+    used_groups = {group for entry in targets.values() for group in entry["runs"]} | set(definition.get("runs", {}))
     return {
         **parent,
         **definition,
         "methods": parent["methods"] | definition["methods"],
         "arms": {},
-        "runs": {group: entries for group, entries in runs.items() if group in used},
+        "runs": {group: entries for group, entries in runs.items() if group in used_groups},
         "targets": targets | definition.get("targets", {}),
         "interpretations": [*parent["interpretations"], *definition.get("interpretations", [])],
         "comparison": [floor["reference"], *definition["methods"]],

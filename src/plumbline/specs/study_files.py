@@ -315,8 +315,8 @@ class StudyFile(ClosedStruct, frozen=True):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        needed = ("corpus", "recipe", "scales", "runs", "targets", "interpretations") if self.extends is None else ()
-        if missing := [name for name in needed if getattr(self, name) is None]:
+        keys = ("corpus", "recipe", "scales", "runs", "targets", "interpretations") if self.extends is None else ()
+        if missing := [name for name in keys if getattr(self, name) is None]:
             raise Fault(f"{missing[0]!r} is missing; add it")
         if self.extends is None and (unread := [name for name in ("seeds", "m") if getattr(self, name) is not None]):
             raise Fault("is read of a study that `extends` another one; remove it", unread[0])

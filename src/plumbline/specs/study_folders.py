@@ -113,13 +113,13 @@ def misspelt(folder: Path) -> list[str]:
     """Sentences about what lies in a study's folder and is read by nobody, but would be under a name very much like it
     that is not there.
     """
-    there = [*folder.glob("*"), *(folder / PUBLISHED).glob("*")]
-    names = {path.relative_to(folder).as_posix().removesuffix(".py"): path for path in there}
-    lacking = {YAML, PUBLISHED, *FILES, *PARTS} - set(names)
+    paths = [*folder.glob("*"), *(folder / PUBLISHED).glob("*")]
+    names = {path.relative_to(folder).as_posix().removesuffix(".py"): path for path in paths}
+    missing_names = {YAML, PUBLISHED, *FILES, *PARTS} - set(names)
     sentences = []
     for name in sorted(set(names) - {YAML, PUBLISHED, *FILES, *PARTS}):
-        if like := difflib.get_close_matches(name, lacking, n=1, cutoff=0.8):
-            sentences.append(f"nothing reads {names[name]}; did you mean {like[0]!r}?")
+        if matches := difflib.get_close_matches(name, missing_names, n=1, cutoff=0.8):
+            sentences.append(f"nothing reads {names[name]}; did you mean {matches[0]!r}?")
     return sentences
 
 

@@ -38,9 +38,9 @@ def check_names(definition: dict[str, Any], path: str, preset: str) -> None:
             sweep.find_point(name, entry, method, where)
         else:
             find_entry(definition, method, path, "noise_floor")
-    both = sorted(set(definition["methods"]) & set(definition.get("arms", {})))
-    if both:
-        raise PlumblineError(f"{path}: arms: {both[0]!r} is also the name of a method; rename the arm")
+    shared_names = sorted(set(definition["methods"]) & set(definition.get("arms", {})))
+    if shared_names:
+        raise PlumblineError(f"{path}: arms: {shared_names[0]!r} is also the name of a method; rename the arm")
     arms = definition.get("arms", {})
     for arm in arms:
         chain = [arm]

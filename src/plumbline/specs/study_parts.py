@@ -60,14 +60,14 @@ class StudyFinder:
 
     def choose(self, study: str, folder: Path) -> None:
         """Let a study be imported from this folder from now on."""
-        before = self._folders.get(study)
-        if before == folder:
+        old_folder = self._folders.get(study)
+        if old_folder == folder:
             return
         name = f"{PACKAGE}.{study}"
-        loaded = [each for each in sys.modules if each == name or each.startswith(f"{name}.")]
-        there = {each: sys.modules.pop(each) for each in loaded}
-        if before is not None:
-            self._waiting[before] = there
+        names = [each for each in sys.modules if each == name or each.startswith(f"{name}.")]
+        modules = {each: sys.modules.pop(each) for each in names}
+        if old_folder is not None:
+            self._waiting[old_folder] = modules
         sys.modules.update(self._waiting.pop(folder, {}))
         self._folders[study] = folder
 
@@ -83,9 +83,9 @@ def load_module(path: Path, study: str, root: Path) -> ModuleType:
     """
     folder = study_folders.folder(study, root)
     FINDER.choose(study, folder)
-    inside = ".".join(path.relative_to(folder).with_suffix("").parts).removesuffix("__init__").rstrip(".")
+    module = ".".join(path.relative_to(folder).with_suffix("").parts).removesuffix("__init__").rstrip(".")
     try:
-        return importlib.import_module(f"{PACKAGE}.{study}.{inside}")
+        return importlib.import_module(f"{PACKAGE}.{study}.{module}")
     except PlumblineError:
         raise
     except (Exception, SystemExit) as error:
@@ -108,13 +108,17 @@ def file(study: str, kind: str, target: str, root: Path = ROOT) -> Path:
     Raises:
         PlumblineError: the study has no such part, or its part no such function.
     """
-    own = folder(study, root) / kind / f"{target}.py"
+    own_file = folder(study, root) / kind / f"{target}.py"
     # A folder may have no `__init__.py`: each function then stands in a file of its name.
-    path = own if own.is_file() or _find_module(study, kind, root) is None else _require_module(study, kind, root)
-    defined = path.is_file() and target in _list_defined(path)
-    if not defined and (common := _COMMON_FOLDER / f"{target}.py").is_file():
-        return common
-    if not defined:
+    path = (
+        own_file
+        if own_file.is_file() or _find_module(study, kind, root) is None
+        else _require_module(study, kind, root)
+    )
+    is_defined = path.is_file() and target in _list_defined(path)
+    if not is_defined and (common_file := _COMMON_FOLDER / f"{target}.py").is_file():
+        return common_file
+    if not is_defined:
         names = targets(study, kind, root)
         raise PlumblineError(
             f"{path}: there is no function {target!r}{nearest(target, names)} (the study's {kind} are {names}); write "
@@ -190,5 +194,7 @@ def _read_body(path: Path) -> list[ast.stmt]:
 def _list_defined(path: Path) -> set[str]:
     """What a module defines as functions, or imports by name."""
     body = _read_body(path)
-    imported = [alias.asname or alias.name for node in body if isinstance(node, ast.ImportFrom) for alias in node.names]
-    return {node.name for node in body if isinstance(node, ast.FunctionDef)} | set(imported)
+    imported_names = [
+        alias.asname or alias.name for node in body if isinstance(node, ast.ImportFrom) for alias in node.names
+    ]
+    return {node.name for node in body if isinstance(node, ast.FunctionDef)} | set(imported_names)

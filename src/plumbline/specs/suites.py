@@ -75,16 +75,16 @@ def suite(name: str, root: Path = ROOT, where: str = "") -> Suite:
     Raises:
         PlumblineError: there is no such suite or task, or its file cannot be meant.
     """
-    there, alone = list_suites(root), tasks.list_tasks(root)
-    if name in there and name in alone:
+    suite_names, task_names = list_suites(root), tasks.list_tasks(root)
+    if name in suite_names and name in task_names:
         raise PlumblineError(f"{where}{name!r} is a file of config/suites and of config/tasks; rename the suite")
-    if name in there:
+    if name in suite_names:
         return _read(root, name)
-    if name in alone:
+    if name in task_names:
         return Suite(name=name, average=f"{name}_avg", tasks=(tasks.task(name, root),))
     raise PlumblineError(
-        f"{where}there is no suite {name!r}{nearest(name, [*there, *alone])} (config/suites has {there}; a task of "
-        f"config/tasks is a suite too: {alone})"
+        f"{where}there is no suite {name!r}{nearest(name, [*suite_names, *task_names])} (config/suites has "
+        f"{suite_names}; a task of config/tasks is a suite too: {task_names})"
     )
 
 
@@ -96,5 +96,5 @@ def _read(root: Path, name: str) -> Suite:
         raise PlumblineError(f"{path}: suite: {content.suite!r} must be the file's name, {name!r}")
     if content.average in content.tasks:
         raise PlumblineError(f"{path}: average: {content.average!r} is also the name of a task; rename the average")
-    loaded = tuple(tasks.task(task, root, f"{path}: tasks: ") for task in content.tasks)
-    return Suite(name=name, average=content.average, tasks=loaded)
+    suite_tasks = tuple(tasks.task(task, root, f"{path}: tasks: ") for task in content.tasks)
+    return Suite(name=name, average=content.average, tasks=suite_tasks)

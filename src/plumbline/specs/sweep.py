@@ -56,10 +56,10 @@ def list_named_runs(definition: dict[str, Any], entry: dict[str, Any], where: st
     elif methods == "variants":
         methods = variants(definition)
     runs = [run for name in methods for run in points(name, definition["methods"].get(name, {})) or [name]]
-    twice = [name for name, count in Counter(runs).items() if count > 1]
-    if twice:
+    duplicates = [name for name, count in Counter(runs).items() if count > 1]
+    if duplicates:
         raise PlumblineError(
-            f"{where}: {twice[0]!r} is there twice; its method includes all of its points, so remove one of them"
+            f"{where}: {duplicates[0]!r} is there twice; its method includes all of its points, so remove one of them"
         )
     return runs
 
@@ -111,18 +111,18 @@ def check(name: str, entry: dict[str, Any], path: str) -> None:
     """
     where, axes = f"{path}: methods.{name}.sweep", entry.get("sweep", {})
     for axis, grid in axes.items():
-        twice = [spelt for spelt, count in Counter(f"{value:g}" for value in grid["values"]).items() if count > 1]
-        if twice:
+        duplicates = [spelt for spelt, count in Counter(f"{value:g}" for value in grid["values"]).items() if count > 1]
+        if duplicates:
             raise PlumblineError(
-                f"{where}.{axis}.values: two values are {twice[0]} when rounded to six digits, which name a point; "
-                "keep one of them"
+                f"{where}.{axis}.values: two values are {duplicates[0]} when rounded to six digits, which name a "
+                "point; keep one of them"
             )
     targets = Counter(grid["sets"] for grid in axes.values())
     if targets and max(targets.values()) > 1:
         raise PlumblineError(f"{where}: two axes set {targets.most_common(1)[0][0]}; keep one of them")
-    both = [variant for variant in entry.get("variants", {}) if f"{name}.{variant}" in points(name, entry)]
-    if both:
-        raise PlumblineError(f"{path}: methods.{name}.variants: {both[0]!r} is also a point of the sweep; rename it")
+    clashes = [variant for variant in entry.get("variants", {}) if f"{name}.{variant}" in points(name, entry)]
+    if clashes:
+        raise PlumblineError(f"{path}: methods.{name}.variants: {clashes[0]!r} is also a point of the sweep; rename it")
 
 
 def change(merged: dict[str, Any], entry: dict[str, Any], point: Point, where: str) -> dict[str, Any]:
@@ -144,10 +144,10 @@ def change(merged: dict[str, Any], entry: dict[str, Any], point: Point, where: s
         settable[target](value, f"{where}.{axis}.values")
         part, *rest, last = target.split(".")
         if part == "interventions":
-            listed = overlay.get(part, merged[part])
-            if sum(each["name"] == rest[0] for each in listed) > 1:
+            interventions = overlay.get(part, merged[part])
+            if sum(each["name"] == rest[0] for each in interventions) > 1:
                 raise PlumblineError(f"{where}.{axis}.sets: the method has two interventions {rest[0]!r}; keep one")
-            overlay[part] = [each | {last: value} if each["name"] == rest[0] else each for each in listed]
+            overlay[part] = [each | {last: value} if each["name"] == rest[0] else each for each in interventions]
         else:
             place = overlay.setdefault(part, {})
             for key in rest:
@@ -167,10 +167,10 @@ def _list_settable(merged: dict[str, Any]) -> dict[str, _Check]:
         for field in msgspec.structs.fields(kind):
             if field.name not in ("name", "options", "slots"):
                 checks[f"{part}.{field.name}"] = partial(convert, field.type)
-    chosen = [(slot, f"model.{slot}", merged.get("model", {}).get(slot, {})) for slot in SLOTS]
-    chosen += [(part, part, merged.get(part, {})) for part in ("optimizer", "schedule")]
-    chosen += [("intervention", f"interventions.{each['name']}", each) for each in merged.get("interventions", ())]
-    for kind_of, key, choice in chosen:
-        if choice.get("name") in available(kind_of):  # what is not there is reported when the spec is made
-            checks |= {f"{key}.{name}": option.check for name, option in options(kind_of, choice["name"]).items()}
+    choices = [(slot, f"model.{slot}", merged.get("model", {}).get(slot, {})) for slot in SLOTS]
+    choices += [(part, part, merged.get(part, {})) for part in ("optimizer", "schedule")]
+    choices += [("intervention", f"interventions.{each['name']}", each) for each in merged.get("interventions", ())]
+    for choice_kind, key, choice in choices:
+        if choice.get("name") in available(choice_kind):  # what is not there is reported when the spec is made
+            checks |= {f"{key}.{name}": option.check for name, option in options(choice_kind, choice["name"]).items()}
     return checks

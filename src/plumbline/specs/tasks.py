@@ -83,8 +83,8 @@ class ProxyItems(ClosedStruct, frozen=True, kw_only=True):
     @property
     def options(self) -> dict[str, Any]:
         """The options of the maker that the file gives."""
-        stated = {name: getattr(self, name) for name in ("answers", "near", "skip", "without")}
-        return {name: value for name, value in stated.items() if value is not None}
+        options = {name: getattr(self, name) for name in ("answers", "near", "skip", "without")}
+        return {name: value for name, value in options.items() if value is not None}
 
 
 class ReleasedFormat(ClosedStruct, frozen=True, kw_only=True):
@@ -138,12 +138,12 @@ class Task(ClosedStruct, frozen=True, kw_only=True):
 
     def to_plain(self) -> dict[str, Any]:
         """Every key with its value, as fingerprints hash it."""
-        plain = {name: msgspec.to_builtins(getattr(self, name)) for name in self.__struct_fields__}
+        content = {name: msgspec.to_builtins(getattr(self, name)) for name in self.__struct_fields__}
         if self.proxy:
-            plain["proxy"] = {"options": self.proxy.options} | {
+            content["proxy"] = {"options": self.proxy.options} | {
                 name: getattr(self.proxy, name) for name in ("maker", "fields", "chance")
             }
-        return plain
+        return content
 
     @property
     def file(self) -> str:
@@ -167,8 +167,8 @@ class Task(ClosedStruct, frozen=True, kw_only=True):
 
     def chance_of(self, source: str) -> float:
         """The score of guessing on items of this source, "benchmark" or "proxy"."""
-        own = self.proxy.chance if self.proxy and source == "proxy" else None
-        return self.chance if own is None else own
+        proxy_chance = self.proxy.chance if self.proxy and source == "proxy" else None
+        return self.chance if proxy_chance is None else proxy_chance
 
     def primary_metric(self, policy: MetricPolicy) -> str:
         """The metric that enters a suite's average under `policy`."""
@@ -190,9 +190,9 @@ def task(name: str, root: Path = ROOT, where: str = "") -> Task:
     """
     path = root / "config" / "tasks" / f"{name}.yaml"
     if not path.is_file():
-        there = list_tasks(root)
+        names = list_tasks(root)
         raise PlumblineError(
-            f"{where}there is no task {name!r}{nearest(name, there)} (config/tasks has {there}); "
+            f"{where}there is no task {name!r}{nearest(name, names)} (config/tasks has {names}); "
             f"write config/tasks/{name}.yaml, as config/tasks/README.md says"
         )
     return _read(path)
@@ -250,8 +250,8 @@ def _require_made(value: Any, *place: Any) -> None:
     mapping of these.
     """
     if isinstance(value, dict) and value.keys() & {"is", "of"}:
-        if below := find_fault(_Change, value):
-            raise Fault(below[1], *place, *below[0])
+        if fault := find_fault(_Change, value):
+            raise Fault(fault[1], *place, *fault[0])
         return
     if not (isinstance(value, (dict, list, str)) and value):
         raise Fault(f"{value!r} is not a path, a list or a mapping", *place)
@@ -259,11 +259,13 @@ def _require_made(value: Any, *place: Any) -> None:
         _require_made(entry, *place, key)
 
 
-def _require_fields(item: dict[str, Any], needed: dict[str, Any], where: str) -> None:
+def _require_fields(item: dict[str, Any], fields: dict[str, Any], where: str) -> None:
     """Refuse items that would lack a field: a misspelt one is reported before anything is trained."""
-    if missing := [name for name in needed if name not in item]:
-        more = [name for name in item if name not in needed]
-        raise PlumblineError(f"{where}: {missing[0]!r} is missing{nearest(missing[0], more)} (there are {list(item)})")
+    if missing := [name for name in fields if name not in item]:
+        extra_names = [name for name in item if name not in fields]
+        raise PlumblineError(
+            f"{where}: {missing[0]!r} is missing{nearest(missing[0], extra_names)} (there are {list(item)})"
+        )
 
 
 def _find_shape(fields: Any, path: str) -> Any:

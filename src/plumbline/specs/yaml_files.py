@@ -24,8 +24,8 @@ from plumbline.specs.study_files import StudyFile
 
 def _project_root() -> Path:
     """The project that is worked on: the working directory if it is one, else what travels with this package."""
-    here = Path.cwd()
-    return here if package_data.is_project(here) else package_data.folder()
+    folder = Path.cwd()
+    return folder if package_data.is_project(folder) else package_data.folder()
 
 
 #: Root of the project whose config/ is read.
@@ -66,12 +66,12 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
         for key_node, _ in node.value:
             if not isinstance(key_node, yaml.ScalarNode):
                 raise PlumblineError(f"{_name_line(key_node)}: a key is a list or mapping; write a text")
-            merges = key_node.tag == "tag:yaml.org,2002:merge"
-            key = "<<" if merges else self.construct_object(key_node, deep=True)
-            if (merges, key) in keys:
-                remedy = "write one, with a list of aliases" if merges else "keep one of them"
+            is_merge = key_node.tag == "tag:yaml.org,2002:merge"
+            key = "<<" if is_merge else self.construct_object(key_node, deep=True)
+            if (is_merge, key) in keys:
+                remedy = "write one, with a list of aliases" if is_merge else "keep one of them"
                 raise PlumblineError(f"{_name_line(key_node)}: the key {key!r} is there twice; {remedy}")
-            keys.add((merges, key))
+            keys.add((is_merge, key))
         super().flatten_mapping(node)
         node.value = list({(key.tag, key.value): (key, value) for key, value in node.value}.values())
 
@@ -208,21 +208,21 @@ def _require_small(text: str, path: str) -> None:
     for event in yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
         if isinstance(event, yaml.CollectionStartEvent):
             open_.append((event.anchor, 0, 0))
-            ended = (0, 0)
+            size = (0, 0)
         elif isinstance(event, yaml.CollectionEndEvent):
             anchor, values, levels = open_.pop()
-            ended = (values + 1, levels + 1)
+            size = (values + 1, levels + 1)
             if anchor:
-                anchors[anchor] = ended
+                anchors[anchor] = size
         elif isinstance(event, yaml.AliasEvent):
             if event.anchor in {anchor for anchor, _, _ in open_}:
                 line = event.start_mark.line + 1  # type: ignore[union-attr]
                 raise PlumblineError(f"{path}:{line}: *{event.anchor} contains itself")
-            ended = anchors.get(event.anchor or "", (1, 0))
+            size = anchors.get(event.anchor or "", (1, 0))
         else:
-            ended = (1, 0)
+            size = (1, 0)
         anchor, values, levels = open_[-1]
-        open_[-1] = (anchor, values + ended[0], max(levels, ended[1]))
+        open_[-1] = (anchor, values + size[0], max(levels, size[1]))
         if len(open_) - 1 + open_[-1][2] > DEEPEST or open_[-1][1] > MOST:
             raise PlumblineError(
                 f"{path}:{event.start_mark.line + 1}: nested deeper than {DEEPEST} levels, or more than {MOST:,} "
@@ -254,11 +254,11 @@ def require_work(config: dict[str, Any], root: Path = ROOT) -> None:
         PlumblineError: the message names the folder that `work` would be.
     """
     work = (root / config["work"]).resolve()
-    own = next((name for name in OWN if work.is_relative_to((root / name).resolve())), None)
-    if own is None and root.resolve().is_relative_to(work / config["preset"]):
-        own = "."
-    if own is not None:
-        place = "the project's own" if own == "." else f"{own}, a folder of the project's own"
+    own_folder = next((name for name in OWN if work.is_relative_to((root / name).resolve())), None)
+    if own_folder is None and root.resolve().is_relative_to(work / config["preset"]):
+        own_folder = "."
+    if own_folder is not None:
+        place = "the project's own" if own_folder == "." else f"{own_folder}, a folder of the project's own"
         raise PlumblineError(
             f"config/config.yaml (with --config): work: {config['work']!r} is {work}, and so in {place}; name another "
             "one, such as work, or a folder on a scratch disk"
