@@ -38,8 +38,8 @@ def arguments() -> Parser:
     parser.add_argument("--preset", choices=PRESETS, help="default: config/config.yaml's")
     parser.add_argument("--study", action="append", metavar="STUDY", help="only this one; may be repeated")
     parser.add_argument("--configuration-json", metavar="JSON", help=HIDDEN)
-    there = "pack the targets that exist, and name the missing ones (otherwise all must exist)"
-    parser.add_argument("--allow-missing", action="store_true", help=there)
+    text = "pack the targets that exist, and name the missing ones (otherwise all must exist)"
+    parser.add_argument("--allow-missing", action="store_true", help=text)
     parser.add_argument("--fingerprint", default="", help=HIDDEN)
     parser.add_argument("--out", type=Path, required=True, metavar="BUNDLE.tar.xz")
     return parser
@@ -80,24 +80,24 @@ def pack(
     """
     folder = project.root / project.paths.results
     products = project.bundles.products
-    lacking = [entry for entry in products if not all((folder / name).is_file() for name in entry.files)]
-    products = [entry for entry in products if entry not in lacking]
-    if lacking and not (allow_missing and products):
+    missing_products = [entry for entry in products if not all((folder / name).is_file() for name in entry.files)]
+    products = [entry for entry in products if entry not in missing_products]
+    if missing_products and not (allow_missing and products):
         remedy = ", or pack what is there with --allow-missing" if products else "; none is there to be packed"
         raise PlumblineError(
-            f"{project.paths.results}: {len(lacking)} targets are missing, such as {lacking[0]}; make them (snakemake "
-            f"bundle does){remedy}"
+            f"{project.paths.results}: {len(missing_products)} targets are missing, such as {missing_products[0]}; "
+            f"make them (snakemake bundle does){remedy}"
         )
     work = _work_in_archive(project)
-    read = {
+    archive_names = {
         path: f"{work}/{project.name}/{path.removeprefix(f'{project.paths.work}/')}"
         for path in project.bundles.work_files()
     }
-    for path in read:
+    for path in archive_names:
         if path.endswith("/examples.parquet"):
             require_no_texts(project.root / path)
-    summary = _describe_contents(project, products, work, [path for path in read if path.endswith(".json")])
-    files: dict[str, bytes | Path] = {name: _prepare_file(project.root / path) for path, name in read.items()}
+    summary = _describe_contents(project, products, work, [path for path in archive_names if path.endswith(".json")])
+    files: dict[str, bytes | Path] = {name: _prepare_file(project.root / path) for path, name in archive_names.items()}
     configuration, notes = choose_configuration(project)
     configuration += [lock for lock in LOCKS if (project.root / lock).is_file()]
     files |= {path: project.root / path for path in configuration}
@@ -106,7 +106,7 @@ def pack(
     files[description.NAME] = msgspec.json.format(msgspec.json.encode(summary, order="sorted"), indent=1) + b"\n"
     files["README.md"] = _write_readme(summary).encode()
     archive.write(out, files, _crate_metadata(summary))
-    return summary, [f"missing, so not packed: {product}" for product in lacking] + notes
+    return summary, [f"missing, so not packed: {product}" for product in missing_products] + notes
 
 
 def choose_configuration(project: Project) -> tuple[list[str], list[str]]:
@@ -127,20 +127,22 @@ def choose_configuration(project: Project) -> tuple[list[str], list[str]]:
             f"what `git -C {project.root} status` says (of a folder of another user: git config --global --add "
             "safe.directory FOLDER)"
         )
-    tracked = set((listing or "").split("\0"))
-    chosen = [name for name in names if name in tracked or is_read(name)]
-    own = [name for name in chosen if name not in tracked]
-    private = [name for name in own if not _has_own_git(project.root, name)]
-    if listing is not None and private:
+    tracked_names = set((listing or "").split("\0"))
+    chosen_names = [name for name in names if name in tracked_names or is_read(name)]
+    untracked_names = [name for name in chosen_names if name not in tracked_names]
+    private_names = [name for name in untracked_names if not _has_own_git(project.root, name)]
+    if listing is not None and private_names:
         raise PlumblineError(
-            f"{len(private)} files that would be packed are not in git, such as {private[0]}, and may be private: git "
-            f"add what belongs into the bundle, and move the rest out of {', '.join(CONFIGURATION[:-1])}"
+            f"{len(private_names)} files that would be packed are not in git, such as {private_names[0]}, and may be "
+            f"private: git add what belongs into the bundle, and move the rest out of {', '.join(CONFIGURATION[:-1])}"
         )
     notes = [
         f"not packed, since it is not in git, or nothing reads a file of its name: {name}"
-        for name in sorted(set(names) - set(chosen))
+        for name in sorted(set(names) - set(chosen_names))
     ]
-    return chosen, notes + [f"packed without asking git whether they are private: {', '.join(own)}"] * bool(own)
+    return chosen_names, notes + [
+        f"packed without asking git whether they are private: {', '.join(untracked_names)}"
+    ] * bool(untracked_names)
 
 
 def _has_own_git(root: Path, name: str) -> bool:
@@ -156,9 +158,9 @@ def require_no_texts(path: Path) -> None:
     """
     from plumbline.core import frames
 
-    read = frames.read(path, "examples")
+    frame = frames.read(path, "examples")
     for name in ("task", "item", "metric", "run_id"):
-        for value in read[name].unique():
+        for value in frame[name].unique():
             if not ITEM.fullmatch(str(value)):
                 raise PlumblineError(f"{path}: {name} {str(value)[:40]!r} is a text, not an id; it is not packed")
 
@@ -206,10 +208,10 @@ def _describe_contents(
 ) -> description.BundleDescription:
     commit, committed, edited = description.read_checkout(project.root)
     ends = [(fingerprint_file.read(project.root / path) or {}).get("finished") for path in facts]
-    own = {"studies": list(project.studies), "work": work, "mine": "", "experiment": {}}
+    overrides = {"studies": list(project.studies), "work": work, "mine": "", "experiment": {}}
     return description.BundleDescription(
         format=description.FORMAT,
-        configuration=project.config | own,
+        configuration=project.config | overrides,
         called=project.paths.work,
         results=project.paths.results,
         commit=commit,
@@ -238,11 +240,11 @@ def _crate_metadata(summary: description.BundleDescription) -> ro_crate.CrateMet
 
 
 def _write_readme(summary: description.BundleDescription) -> str:
-    where = f"commit {summary.commit}" if summary.commit else "no repository"
-    where += " with edits that are in no commit" if summary.edited else ""
+    origin = f"commit {summary.commit}" if summary.commit else "no repository"
+    origin += " with edits that are in no commit" if summary.edited else ""
     return (
         f"# A bundle of Plumbline, preset {summary.asked.preset}\n\n{PRESET_NOTES[summary.asked.preset]}\n\n"
-        f"Studies: {', '.join(summary.asked.studies)}. Made at {where}.\n\n"
+        f"Studies: {', '.join(summary.asked.studies)}. Made at {origin}.\n\n"
         "Every table, figure, page of claims or interpretations, and the audit, rebuilt and compared byte by byte:\n\n"
         "    plumbline rebuild bundle.tar.xz --into rebuilt\n\n"
         f"Bundle format {summary.format}; a Plumbline that reads another one says how the code of this bundle's commit "

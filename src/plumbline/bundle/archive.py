@@ -62,33 +62,35 @@ def write(out: Path, files: Mapping[str, bytes | Path], crate: ro_crate.CrateMet
         PlumblineError: a file was changed meanwhile, is not as another one has it, has a name that no archive may have,
             or holds gigabytes of next to nothing, which nobody would unpack.
     """
-    if odd := [name for name in sorted(files) if not _is_safe(name)]:
-        raise PlumblineError(f"{odd[0]!r} is no name that can be unpacked everywhere; rename the file, and pack again")
-    listed = [_make_entry(name, files[name]) for name in sorted(files)]
-    compared = ((name, _read_content(files[name])) for name in sorted(files) if is_compared(name))
-    require_agreement(compared, {entry.name: entry.sha256 for entry in listed})
-    metadata = ro_crate.to_json(ro_crate.build_crate(listed, crate)).encode()
+    if unsafe_names := [name for name in sorted(files) if not _is_safe(name)]:
+        raise PlumblineError(
+            f"{unsafe_names[0]!r} is no name that can be unpacked everywhere; rename the file, and pack again"
+        )
+    entries = [_make_entry(name, files[name]) for name in sorted(files)]
+    contents = ((name, _read_content(files[name])) for name in sorted(files) if is_compared(name))
+    require_agreement(contents, {entry.name: entry.sha256 for entry in entries})
+    metadata = ro_crate.to_json(ro_crate.build_crate(entries, crate)).encode()
     with open_atomically(out) as raw:
         with (
             lzma.open(raw, "wb", format=lzma.FORMAT_XZ, preset=6) as stream,
             tarfile.open(fileobj=stream, mode="w", format=tarfile.PAX_FORMAT) as tar,
         ):
             _add_file(tar, ro_crate.NAME, len(metadata), io.BytesIO(metadata))
-            for entry in listed:
+            for entry in entries:
                 content = files[entry.name]
                 with io.BytesIO(content) if isinstance(content, bytes) else open(content, "rb") as handle:
-                    hashed = _Hashed(handle)
-                    _add_file(tar, entry.name, entry.size, hashed)
-                if hashed.sha256 != entry.sha256:
+                    hashed_file = _Hashed(handle)
+                    _add_file(tar, entry.name, entry.size, hashed_file)
+                if hashed_file.sha256 != entry.sha256:
                     raise PlumblineError(f"{entry.name} was changed while it was packed; pack again when nothing runs")
-        _require_believable(listed, raw.tell(), out)
+        _require_believable(entries, raw.tell(), out)
 
 
-def unpack(archive: Path, folder: Path, moved: Mapping[str, str]) -> dict[str, ro_crate.ArchivedFile]:
+def unpack(archive: Path, folder: Path, new_names: Mapping[str, str]) -> dict[str, ro_crate.ArchivedFile]:
     """Unpack an archive into a folder that is new or empty; nothing of it stays if anything is wrong.
 
     Args:
-        moved: first part of a name -> another one that it gets in the folder.
+        new_names: first part of a name -> another one that it gets in the folder.
 
     Returns:
         Name within the archive -> the file's entry in its crate.
@@ -102,7 +104,7 @@ def unpack(archive: Path, folder: Path, moved: Mapping[str, str]) -> dict[str, r
         raise PlumblineError(f"--into {folder}: there is something already; name a new folder, or an empty one")
     make_folder(folder)
     try:
-        return _unpack(archive, folder, moved)
+        return _unpack(archive, folder, new_names)
     except BaseException:
         empty_folder(folder)
         if not was_there:
@@ -122,16 +124,16 @@ def read_file(archive: Path, name: str) -> bytes:
     Raises:
         PlumblineError: as `unpack`; or there is no such file.
     """
-    found = None
+    file_bytes = None
     with _open_archive(archive) as (_, files):
         for entry, content in files:
             if entry.name == name:
                 if entry.size > LARGEST_CRATE:
                     raise PlumblineError(f"{archive}: {name} has {entry.size:,} bytes; it is not a Plumbline bundle")
-                found = content.read()
-    if found is None:
+                file_bytes = content.read()
+    if file_bytes is None:
         raise PlumblineError(f"{archive} has no {name}, so it is not a Plumbline bundle")
-    return found
+    return file_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,39 +152,39 @@ def compare_archive(archive: Path) -> ComparedArchive:
     Raises:
         PlumblineError: as `unpack`; or a file was changed, or a run put in another one's place, before it was packed.
     """
-    with _open_archive(archive) as (listed, files):
-        compared = (
+    with _open_archive(archive) as (entries, files):
+        contents = (
             (entry.name, content.read())
             for entry, content in files
             if is_compared(entry.name) and entry.size <= LARGEST_CRATE
         )
         try:
-            unsealed = require_agreement(compared, {name: entry.sha256 for name, entry in listed.items()})
+            unsealed = require_agreement(contents, {name: entry.sha256 for name, entry in entries.items()})
         except ChangedArchive:
             raise
         except PlumblineError as error:
             raise ChangedArchive(f"{archive}: {error}") from error
-    return ComparedArchive(files=len(listed), unsealed=unsealed)
+    return ComparedArchive(files=len(entries), unsealed=unsealed)
 
 
-def _unpack(archive: Path, folder: Path, moved: Mapping[str, str]) -> dict[str, ro_crate.ArchivedFile]:
-    with _open_archive(archive) as (listed, files):
-        whole, free = sum(entry.size for entry in listed.values()), shutil.disk_usage(folder).free
-        if whole > free:
+def _unpack(archive: Path, folder: Path, new_names: Mapping[str, str]) -> dict[str, ro_crate.ArchivedFile]:
+    with _open_archive(archive) as (entries, files):
+        total_bytes, free_bytes = sum(entry.size for entry in entries.values()), shutil.disk_usage(folder).free
+        if total_bytes > free_bytes:
             raise PlumblineError(
-                f"--into {folder}: the {len(listed)} files of {archive} take {whole:,} bytes, and {free:,} are free "
-                "there; name a folder on a larger disk"
+                f"--into {folder}: the {len(entries)} files of {archive} take {total_bytes:,} bytes, and "
+                f"{free_bytes:,} are free there; name a folder on a larger disk"
             )
         for entry, content in files:
             first, _, rest = entry.name.partition("/")
-            place = folder / moved.get(first, first) / rest if rest else folder / first
+            place = folder / new_names.get(first, first) / rest if rest else folder / first
             try:
                 place.parent.mkdir(parents=True, exist_ok=True)
                 with name_in_errors(place, others=True), open(place, "xb") as file:
                     shutil.copyfileobj(content, file, _PIECE)
             except (FileExistsError, NotADirectoryError) as error:
                 raise PlumblineError(f"{archive}: {entry.name} would overwrite another of its files") from error
-    return listed
+    return entries
 
 
 @contextmanager
@@ -193,15 +195,15 @@ def _open_archive(
     one after the other."""
     if not archive.is_file():
         raise PlumblineError(f"there is no bundle {archive}")
-    listed: dict[str, ro_crate.ArchivedFile] = {}
+    entries: dict[str, ro_crate.ArchivedFile] = {}
     try:
         with open(archive, "rb") as raw:
             stream = _Stream(raw)
             with tarfile.open(fileobj=stream, mode="r|", tarinfo=_Member) as tar:  # type: ignore[call-overload]
-                listed = _read_crate(tar, tar.next(), archive)
-                yield listed, _read_files(tar, stream, listed, archive)
+                entries = _read_crate(tar, tar.next(), archive)
+                yield entries, _read_files(tar, stream, entries, archive)
     except (lzma.LZMAError, EOFError, tarfile.TarError) as error:
-        raise (ChangedArchive if listed else PlumblineError)(
+        raise (ChangedArchive if entries else PlumblineError)(
             f"{archive} cannot be read ({error}): it is damaged, was not copied to its end, or is not a bundle; "
             "copy it "
             "again and compare its SHA-256 with that of where it comes from"
@@ -209,13 +211,13 @@ def _open_archive(
 
 
 def _read_files(
-    tar: tarfile.TarFile, stream: _Stream, listed: Mapping[str, ro_crate.ArchivedFile], archive: Path
+    tar: tarfile.TarFile, stream: _Stream, entries: Mapping[str, ro_crate.ArchivedFile], archive: Path
 ) -> Iterator[tuple[ro_crate.ArchivedFile, _Hashed]]:
     """Give the files after the crate, and refuse one that is not as it is listed once its turn is over. What follows
     the last one is read too: for the stream's checksum, and because nothing may."""
     names: set[str] = set()
     while member := tar.next():
-        entry = _find_entry(member, listed, archive)
+        entry = _find_entry(member, entries, archive)
         if entry.name in names:
             raise ChangedArchive(f"{archive}: {entry.name} is in it twice; it is not a Plumbline bundle")
         names.add(entry.name)
@@ -225,8 +227,10 @@ def _read_files(
             pass
         _require_listed_bytes(entry, entry.size, content.sha256, archive)
     stream.read_to_its_end(tar.offset)
-    if missing := sorted(listed.keys() - names):
-        raise ChangedArchive(f"{archive} lacks {len(missing)} of its {len(listed)} files ({missing[0]}); copy it again")
+    if missing_names := sorted(entries.keys() - names):
+        raise ChangedArchive(
+            f"{archive} lacks {len(missing_names)} of its {len(entries)} files ({missing_names[0]}); copy it again"
+        )
 
 
 def _read_crate(tar: tarfile.TarFile, first: tarfile.TarInfo | None, archive: Path) -> dict[str, ro_crate.ArchivedFile]:
@@ -239,11 +243,13 @@ def _read_crate(tar: tarfile.TarFile, first: tarfile.TarInfo | None, archive: Pa
         raise PlumblineError(
             f"{archive}: {ro_crate.NAME} is not JSON ({error}); it is not a Plumbline bundle"
         ) from error
-    listed = ro_crate.read_crate(document, str(archive))
-    _require_believable(listed.values(), archive.stat().st_size, archive)
-    if odd := [name for name in listed if not _is_safe(name)]:
-        raise PlumblineError(f"{archive}: {odd[0]!r} would be written outside of the folder; nothing was unpacked")
-    return listed
+    entries = ro_crate.read_crate(document, str(archive))
+    _require_believable(entries.values(), archive.stat().st_size, archive)
+    if unsafe_names := [name for name in entries if not _is_safe(name)]:
+        raise PlumblineError(
+            f"{archive}: {unsafe_names[0]!r} would be written outside of the folder; nothing was unpacked"
+        )
+    return entries
 
 
 def _is_safe(name: str) -> bool:
@@ -254,37 +260,37 @@ def _is_safe(name: str) -> bool:
     )
 
 
-def _require_believable(listed: Iterable[ro_crate.ArchivedFile], size: int, archive: Path) -> None:
+def _require_believable(entries: Iterable[ro_crate.ArchivedFile], size: int, archive: Path) -> None:
     """Refuse an archive of so many bytes that would become too many.
 
     Raises:
         PlumblineError: naming the largest file.
     """
-    listed = list(listed)
-    whole = sum(entry.size for entry in listed)
-    if whole > FREELY + MOST_TIMES * size:
-        largest = max(listed, key=lambda entry: entry.size)
+    entries = list(entries)
+    total_bytes = sum(entry.size for entry in entries)
+    if total_bytes > FREELY + MOST_TIMES * size:
+        largest = max(entries, key=lambda entry: entry.size)
         raise PlumblineError(
-            f"{archive}: its {size:,} bytes would become {whole:,} ({largest.name} {largest.size:,}), as nothing does "
-            "that was measured; it is no bundle"
+            f"{archive}: its {size:,} bytes would become {total_bytes:,} ({largest.name} {largest.size:,}), as nothing "
+            "does that was measured; it is no bundle"
         )
 
 
 def _find_entry(
-    member: tarfile.TarInfo, listed: Mapping[str, ro_crate.ArchivedFile], archive: Path
+    member: tarfile.TarInfo, entries: Mapping[str, ro_crate.ArchivedFile], archive: Path
 ) -> ro_crate.ArchivedFile:
     """Find the crate's entry of a member, which must be a plain file that it lists, of that size."""
     parts = PurePosixPath(member.name).parts
     if member.name.startswith("/") or ".." in parts:
         raise ChangedArchive(f"{archive}: {member.name!r} would be written outside of the folder; it was not unpacked")
     name = member.name.removeprefix(f"{TOP}/")
-    plain = member.isreg() and not member.issparse()
-    if not plain or name == member.name or name not in listed:
-        problem = "not listed in its crate" if plain else "not a plain file"
+    is_plain = member.isreg() and not member.issparse()
+    if not is_plain or name == member.name or name not in entries:
+        problem = "not listed in its crate" if is_plain else "not a plain file"
         raise ChangedArchive(f"{archive}: {member.name!r} is {problem}; it was changed after it was made")
-    if member.size != listed[name].size:
-        _require_listed_bytes(listed[name], member.size, "", archive)
-    return listed[name]
+    if member.size != entries[name].size:
+        _require_listed_bytes(entries[name], member.size, "", archive)
+    return entries[name]
 
 
 def _require_listed_bytes(entry: ro_crate.ArchivedFile, size: int, sha256: str, archive: Path) -> None:
@@ -353,11 +359,11 @@ class _Stream:
         Raises:
             lzma.LZMAError: something else follows the last file, or the stream.
         """
-        rest = self._last[max(0, end - self._begin) :]
-        while not rest.strip(b"\0"):
-            if not (rest := self.read(_PIECE)):
+        tail = self._last[max(0, end - self._begin) :]
+        while not tail.strip(b"\0"):
+            if not (tail := self.read(_PIECE)):
                 break
-        if rest:
+        if tail:
             raise lzma.LZMAError("something follows its last file")
         if self._xz.unused_data or self._raw.read(1):
             raise lzma.LZMAError("something follows its end")

@@ -98,18 +98,18 @@ def require_agreement(contents: Iterable[tuple[str, bytes]], hashes: Mapping[str
     for name, content in contents:
         path = Path("/") / name
         run_ids[path] = _read_run_ids(path, content)
-        record = _parse_record(path, content, lambda other: os.path.normpath(other)[1:] in hashes)
+        record = _parse_record(path, content, lambda file_path: os.path.normpath(file_path)[1:] in hashes)
         if record is not None and record.status == CHANGED:
             raise PlumblineError(f"{name} was changed: {record.why}")
-        for other, sha256 in record.files.items() if record else ():
-            file = os.path.normpath(other)[1:]
-            there = hashes.get(file)
-            if there is None and file.startswith(f"{RESULTS}/"):
+        for file_path, sha256 in record.files.items() if record else ():
+            file = os.path.normpath(file_path)[1:]
+            actual_sha256 = hashes.get(file)
+            if actual_sha256 is None and file.startswith(f"{RESULTS}/"):
                 raise PlumblineError(f"{file} is not there, and {name} names it; have both made again")
-            if there not in (None, sha256):
+            if actual_sha256 not in (None, sha256):
                 raise PlumblineError(
-                    f"{file} was changed: its sha256 is {there}, and {name} says {sha256}; restore it, or have both "
-                    "made again"
+                    f"{file} was changed: its sha256 is {actual_sha256}, and {name} says {sha256}; restore it, or have "
+                    "both made again"
                 )
         unsealed += path.name == "manifest.json" and (record is None or record.status != AS_WRITTEN)
     _require_one_run(run_ids)
@@ -139,18 +139,18 @@ def _read_run_ids(path: Path, content: bytes) -> set[str]:
 
 def _require_one_run(run_ids: Mapping[Path, set[str]]) -> None:
     """Refuse frames that lie in the place of another run: of its manifest, if that is among the files."""
-    for path, of_frame in run_ids.items():
-        of_place = run_ids.get(_find_manifest(path)) if path.name in _FRAMES else None
-        if of_place and of_frame - of_place:
+    for path, frame_ids in run_ids.items():
+        place_ids = run_ids.get(_find_manifest(path)) if path.name in _FRAMES else None
+        if place_ids and frame_ids - place_ids:
             place = "/".join(path.parts[-5:-1])
             raise PlumblineError(
-                f"{path.name} is of run {min(of_frame - of_place)}, and lies in the place of {place}, which is run "
-                f"{min(of_place)}; put both back, or have them made again"
+                f"{path.name} is of run {min(frame_ids - place_ids)}, and lies in the place of {place}, which is run "
+                f"{min(place_ids)}; put both back, or have them made again"
             )
 
 
 def _parse_record(path: Path, text: bytes, exists: Callable[[Path], bool]) -> ChecksumRecord | None:
-    form, ours = _find_form_by_name(path, exists), _lies_where_makers_write(path, exists)
+    form, is_ours = _find_form_by_name(path, exists), _lies_where_makers_write(path, exists)
     try:
         content = parse_json(text)
         if not isinstance(content, dict):
@@ -158,16 +158,16 @@ def _parse_record(path: Path, text: bytes, exists: Callable[[Path], bool]) -> Ch
         form = form or _find_form_by_content(content)
         if form is None:
             return None
-        ours |= fingerprint_file.OF_THE_REST in content
+        is_ours |= fingerprint_file.OF_THE_REST in content
         files = {path.parent / name: _require_sha256(name, value) for name, value in form(path, content).items()}
-        if ours and path.name == "manifest.json" and form is _read_listed_files:
+        if is_ours and path.name == "manifest.json" and form is _read_listed_files:
             _require_keys(content)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        if form is None or not ours:
+        if form is None or not is_ours:
             return None
         return ChecksumRecord(path=path, files={}, status=CHANGED, why=f"it is not as its maker writes it ({error})")
     status, why = _check_own_sha256(path, content)
-    if status == CHANGED and not ours:
+    if status == CHANGED and not is_ours:
         return None
     return ChecksumRecord(path=path, files=files, status=status, why=why)
 
@@ -180,27 +180,27 @@ def _require_sha256(name: str, value: Any) -> str:
 
 def _require_keys(manifest: dict[str, Any]) -> None:
     """Require the keys of a run's manifest; one without its own SHA-256 may be of a version that listed no files."""
-    needed = ("run_id", "spec", "files") if fingerprint_file.OF_THE_REST in manifest else ("run_id", "spec")
-    for key in needed:
+    required_keys = ("run_id", "spec", "files") if fingerprint_file.OF_THE_REST in manifest else ("run_id", "spec")
+    for key in required_keys:
         if manifest.get(key) in (None, {}):
             raise ValueError(f"{key!r} is missing")
 
 
 def _require_place(path: Path, manifest: Mapping[str, Any]) -> None:
     """Refuse the manifest of a run that lies in the place of another one, where tables would take it for that one."""
-    *above, study, scale, method, seed = Path(os.path.abspath(path)).parent.parts[-5:]
+    *parents, study, scale, method, seed = Path(os.path.abspath(path)).parent.parts[-5:]
     spec = manifest.get("spec", {})
     values = [spec.get(name) for name in ("study", "scale", "method", "init_seed")]
     key, place = "{}/{}/{}/s{}".format(*values), f"{study}/{scale}/{method}/{seed}"
-    if above == ["runs"] and None not in values and key != place:
+    if parents == ["runs"] and None not in values and key != place:
         raise PlumblineError(f"{path}: it is that of run {key}, and lies in the place of {place}; put both runs back")
 
 
 def _lies_where_makers_write(path: Path, exists: Callable[[Path], bool]) -> bool:
     """Return whether a file lies where its maker writes files of its name, which others use for their own files too."""
     folder = path.absolute().parent
-    above = [parent.name for parent in (folder, *folder.parents)]
-    beside = {
+    folder_names = [parent.name for parent in (folder, *folder.parents)]
+    neighbours = {
         "manifest.json": ("outcome.json", "model.safetensors"),
         "metadata.json": ("loop.json",),
         "items.json": (f"items.{fingerprint_file.KEY}.json",),
@@ -209,33 +209,33 @@ def _lies_where_makers_write(path: Path, exists: Callable[[Path], bool]) -> bool
         "record.json": ("bundle.tar.xz",),
         "model.json": ("elimination.json",),
     }
-    if any(exists(folder / name) for name in beside.get(path.name, ())):
+    if any(exists(folder / name) for name in neighbours.get(path.name, ())):
         return True
     if path.name == "manifest.json":
-        return above[4:5] == ["runs"]
+        return folder_names[4:5] == ["runs"]
     if path.name == "metadata.json":
-        return "state" in above[5:7]
+        return "state" in folder_names[5:7]
     if path.name == "documents.json":
-        return above[0] == "documents"
+        return folder_names[0] == "documents"
     if path.name == "items.json":
-        return above[1:2] == ["items"]
+        return folder_names[1:2] == ["items"]
     if path.name.endswith(_PROVENANCE):
         return exists(path.with_name(f"{path.name.removesuffix(_PROVENANCE)}.csv"))
-    return path.name.endswith(_BESIDE) or PACKS in above[2:3] or above[1:2] == ["measured"]
+    return path.name.endswith(_BESIDE) or PACKS in folder_names[2:3] or folder_names[1:2] == ["measured"]
 
 
 def _check_own_sha256(path: Path, content: dict[str, Any]) -> tuple[Status, str]:
     """Compare a record with its own SHA-256."""
     try:
         if path.name == "metadata.json":
-            rest = {name: value for name, value in content.items() if name != "sha256"}
-            right = content.get("sha256") == sha256_text(canonical_json(rest))
-            return (AS_WRITTEN, "") if right else (CHANGED, "its own sha256 is another one")
+            other_fields = {name: value for name, value in content.items() if name != "sha256"}
+            is_equal = content.get("sha256") == sha256_text(canonical_json(other_fields))
+            return (AS_WRITTEN, "") if is_equal else (CHANGED, "its own sha256 is another one")
         if path.name == "manifest.json":
             run_files.require_manifest(path, content)
             _require_place(path, content)
-        sealed = path.name.endswith((_BESIDE, _PROVENANCE))
-        require = fingerprint_file.require_sealed if sealed else fingerprint_file.require_as_written
+        is_sealed = path.name.endswith((_BESIDE, _PROVENANCE))
+        require = fingerprint_file.require_sealed if is_sealed else fingerprint_file.require_as_written
         require(path, content, "have it made again")
     except PlumblineError as error:
         return CHANGED, str(error).partition(": ")[2] or str(error)
@@ -288,8 +288,8 @@ def _read_listed_files(path: Path, content: dict[str, Any]) -> dict[str, str]:
 def _read_product(path: Path, content: dict[str, Any]) -> dict[str, str]:
     """Read the checksums of a product and of the files next to it. Earlier versions do not name the product."""
     sha256, frame = content.get(fingerprint_file.BYTES), f"{path.name.removesuffix(_BESIDE)}.parquet"
-    of_frame = {frame: sha256} if sha256 and frame in ("scores.parquet", "probes.parquet") else {}
-    return of_frame | dict(content.get(fingerprint_file.FILES, {}))
+    frame_hashes = {frame: sha256} if sha256 and frame in ("scores.parquet", "probes.parquet") else {}
+    return frame_hashes | dict(content.get(fingerprint_file.FILES, {}))
 
 
 def _read_provenance(path: Path, content: dict[str, Any]) -> dict[str, str]:

@@ -46,17 +46,17 @@ def _find_repository(commit: str) -> Path:
     Raises:
         PlumblineError: it runs in no clone; in another repository a commit would be other code, and is not run.
     """
-    own = code_hash.PACKAGE.parents[1]
-    if (own / ".git").exists():
-        return own
-    here = Path.cwd()
-    top = next((folder for folder in (here, *here.parents) if (folder / ".git").exists()), None)
+    source_root = code_hash.PACKAGE.parents[1]
+    if (source_root / ".git").exists():
+        return source_root
+    current_folder = Path.cwd()
+    top = next((folder for folder in (current_folder, *current_folder.parents) if (folder / ".git").exists()), None)
     if top is not None and _is_clone(top):
         return top
-    where = f"{here} is in no repository" if top is None else f"the repository {top} is none of Plumbline's"
+    problem = f"{current_folder} is in no repository" if top is None else f"the repository {top} is none of Plumbline's"
     raise PlumblineError(
         f"--at-commit: the code of commit {commit} is taken from Plumbline's history, which an installed package does "
-        f"not have, and {where}; repeat the command in a clone of Plumbline that has that commit"
+        f"not have, and {problem}; repeat the command in a clone of Plumbline that has that commit"
     )
 
 
@@ -81,11 +81,11 @@ def _check_out(repository: Path, commit: str, folder: Path) -> None:
     settings = ("core.symlinks=false", "core.splitIndex=false", "core.autocrlf=false", "core.eol=lf")
     git = ["git", "-C", str(repository), *(word for setting in settings for word in ("-c", setting))]
     studies = description.run_git(repository, "ls-tree", "--name-only", commit, study_folders.STUDIES)
-    read = [("read-tree", f"--prefix={name}/", f"{commit}:{name}") for name in ("src", *[studies] * bool(studies))]
-    for arguments in (*read, ("checkout-index", "--all", f"--prefix={folder}/")):
-        done = subprocess.run([*git, *arguments], env=environment, capture_output=True, text=True, errors="replace")
-        if done.returncode:
+    trees = [("read-tree", f"--prefix={name}/", f"{commit}:{name}") for name in ("src", *[studies] * bool(studies))]
+    for arguments in (*trees, ("checkout-index", "--all", f"--prefix={folder}/")):
+        process = subprocess.run([*git, *arguments], env=environment, capture_output=True, text=True, errors="replace")
+        if process.returncode:
             raise PlumblineError(
-                f"--at-commit: git cannot write src of commit {commit} of {repository} ({done.stderr.strip()}); is it "
-                "a commit of Plumbline, and the repository whole (git fsck)?"
+                f"--at-commit: git cannot write src of commit {commit} of {repository} ({process.stderr.strip()}); is "
+                "it a commit of Plumbline, and the repository whole (git fsck)?"
             )

@@ -164,13 +164,13 @@ def read_versions(names: tuple[str, ...] = PACKAGES) -> dict[str, str]:
 
     Packages that are missing are left out.
     """
-    installed = {}
+    versions = {}
     for name in names:
         try:
-            installed[name] = metadata.version(name).partition("+")[0]
+            versions[name] = metadata.version(name).partition("+")[0]
         except metadata.PackageNotFoundError:
             continue
-    return installed
+    return versions
 
 
 def find_openblas_kernels() -> str | None:

@@ -115,32 +115,34 @@ def rebuild_bundle(
         PlumblineError: the archive is damaged or not a bundle; packages or code are others than those it was made with.
     """
     summary = description.parse_description(archive.read_file(bundle, description.NAME), str(bundle))
-    otherwise = _compare_versions(summary, bundle, allowed=any_versions)
+    differences = _compare_versions(summary, bundle, allowed=any_versions)
     kernels = summary.openblas
-    if kernels and (lacking := find_missing_instructions(kernels)):
-        otherwise.append(
-            f"this processor has no {lacking}, which linear algebra for {kernels} needs: other last digits"
+    if kernels and (missing_instructions := find_missing_instructions(kernels)):
+        differences.append(
+            f"this processor has no {missing_instructions}, which linear algebra for {kernels} needs: other last digits"
         )
         kernels = None
     with commit_code.open_code(summary, bundle, at_commit) as (package, studies):
-        listed = archive.unpack(bundle, folder, {"results": BROUGHT})
+        entries = archive.unpack(bundle, folder, {"results": BROUGHT})
         try:
-            _lay_code(listed, studies, folder, bundle)
+            _lay_code(entries, studies, folder, bundle)
             remedy = description.describe_remedy(summary.commit, summary.edited, str(bundle)) if at_commit else ""
             answers = _make_products(summary, folder, package, jobs, any_commit, remedy, kernels)
-            other = [name for answer in answers for name in answer.other]
-            if other and not any_commit:
-                raise PlumblineError(_describe_other_commit(summary, bundle, other))
+            other_products = [name for answer in answers for name in answer.other]
+            if other_products and not any_commit:
+                raise PlumblineError(_describe_other_commit(summary, bundle, other_products))
         except BaseException:
             archive.empty_folder(folder)
             raise
-    if other:
-        otherwise.append(f"code or configuration of {_format_some(other)} differs from what the bundle was made with")
-    bundled = {name: entry.sha256 for name, entry in listed.items() if name.startswith("results/")}
-    names = sorted(bundled.keys() | _list_product_files(summary, folder))
-    verdicts = _compare_files(folder, names, bundled)
-    failed = {name: why for answer in answers for name, why in answer.failed.items()}
-    return RebuildResult(summary=summary, verdicts=verdicts, failed=failed, otherwise=tuple(otherwise))
+    if other_products:
+        differences.append(
+            f"code or configuration of {_format_some(other_products)} differs from what the bundle was made with"
+        )
+    bundled_hashes = {name: entry.sha256 for name, entry in entries.items() if name.startswith("results/")}
+    names = sorted(bundled_hashes.keys() | _list_product_files(summary, folder))
+    verdicts = _compare_files(folder, names, bundled_hashes)
+    failures = {name: why for answer in answers for name, why in answer.failed.items()}
+    return RebuildResult(summary=summary, verdicts=verdicts, failed=failures, otherwise=tuple(differences))
 
 
 def find_missing_instructions(kernels: str, cpuinfo: Path = processor.CPUINFO) -> str:
@@ -148,9 +150,9 @@ def find_missing_instructions(kernels: str, cpuinfo: Path = processor.CPUINFO) -
 
     A process that asks for them all the same is ended by the first instruction that is not there.
     """
-    needed = "avx512f" if kernels.lower() in _AVX512_KERNELS else "avx2" if kernels.lower() in _AVX2_KERNELS else ""
+    flag = "avx512f" if kernels.lower() in _AVX512_KERNELS else "avx2" if kernels.lower() in _AVX2_KERNELS else ""
     flags = processor.read_facts(cpuinfo).get("flags", "").split()
-    return needed if flags and needed not in flags else ""
+    return flag if flags and flag not in flags else ""
 
 
 def format_result(result: RebuildResult, folder: Path | None = None) -> str:
@@ -196,7 +198,7 @@ def _make_products(
     )
     environment |= {"OPENBLAS_CORETYPE": kernels} if kernels else {}
     with tempfile.TemporaryDirectory() as scratch:
-        started = []
+        processes = []
         for number in range(min(jobs, len(summary.products))):
             answer = Path(scratch) / f"{number}.json"
             request = remake.RebuildProcessRequest(
@@ -216,18 +218,18 @@ def _make_products(
                 process = subprocess.Popen(
                     command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stderr=errors
                 )
-            started.append((process, answer))
-        ended = [(process.wait(), answer) for process, answer in started]
-        otherwise = f"; the code of its commit may not match this version's request; {remedy}" if remedy else ""
+            processes.append((process, answer))
+        outcomes = [(process.wait(), answer) for process, answer in processes]
+        hint = f"; the code of its commit may not match this version's request; {remedy}" if remedy else ""
         refusal = _print_errors_once(sorted(Path(scratch).glob("*.errors")))
-        if failures := [status for status, _ in ended if status]:
+        if failures := [status for status, _ in outcomes if status]:
             why = refusal or f"ended with {failures[0]}; its output is above"
-            raise PlumblineError(f"rebuilding the targets: {why}{otherwise}")
+            raise PlumblineError(f"rebuilding the targets: {why}{hint}")
         try:
-            replies = [msgspec.json.decode(path.read_bytes(), type=remake.RebuildProcessReply) for _, path in ended]
+            replies = [msgspec.json.decode(path.read_bytes(), type=remake.RebuildProcessReply) for _, path in outcomes]
         except (OSError, msgspec.DecodeError) as error:
             raise PlumblineError(
-                f"rebuilding the targets wrote no answer that this version reads ({error}){otherwise}"
+                f"rebuilding the targets wrote no answer that this version reads ({error}){hint}"
             ) from error
     for reply in replies:
         if Path(reply.package).resolve() != package.resolve():
@@ -241,21 +243,21 @@ def _print_errors_once(files: list[Path]) -> str:
     texts = dict.fromkeys(file.read_text(encoding="utf-8", errors="replace") for file in files)
     refusals = list[str]()
     for text in texts:
-        before, _, refusal = text.partition("error: ") if text.startswith("error: ") else text.partition("\nerror: ")
+        output, _, refusal = text.partition("error: ") if text.startswith("error: ") else text.partition("\nerror: ")
         refusals += [refusal.strip()] * bool(refusal)
-        if before.strip():
-            print(before.rstrip(), file=sys.stderr)
+        if output.strip():
+            print(output.rstrip(), file=sys.stderr)
     return next(iter(refusals), "")
 
 
-def _lay_code(listed: Iterable[str], studies: Path, folder: Path, bundle: Path) -> None:
+def _lay_code(names: Iterable[str], studies: Path, folder: Path, bundle: Path) -> None:
     """Put the code of studies next to the files that a bundle brings of them. The bundle's is never run.
 
     Raises:
         PlumblineError: there is some in the bundle.
     """
-    if brought := [name for name in listed if study_folders.is_code(name)]:
-        raise PlumblineError(f"{bundle}: {brought[0]} is code, which no bundle of Plumbline brings; it is not rebuilt")
+    if scripts := [name for name in names if study_folders.is_code(name)]:
+        raise PlumblineError(f"{bundle}: {scripts[0]} is code, which no bundle of Plumbline brings; it is not rebuilt")
     for path in sorted(studies.glob("*/**/*.py")):
         place = folder / study_folders.STUDIES / path.relative_to(studies)
         if (folder / study_folders.STUDIES / path.relative_to(studies).parts[0]).is_dir():
@@ -269,32 +271,37 @@ def _compare_versions(summary: description.BundleDescription, bundle: Path, *, a
     Raises:
         PlumblineError: there are such, and it is not `allowed`.
     """
-    here = description.read_versions()
-    other = [
-        name for name, version in summary.versions.items() if name in description.PACKAGES and here.get(name) != version
+    installed_versions = description.read_versions()
+    other_packages = [
+        name
+        for name, version in summary.versions.items()
+        if name in description.PACKAGES and installed_versions.get(name) != version
     ]
-    if other and not allowed:
-        requirements = " ".join(f"{name}=={summary.versions[name]}" for name in other)
-        installed = ", ".join(f"{name} {here.get(name, 'is not there')}" for name in other)
+    if other_packages and not allowed:
+        requirements = " ".join(f"{name}=={summary.versions[name]}" for name in other_packages)
+        installed_text = ", ".join(f"{name} {installed_versions.get(name, 'is not there')}" for name in other_packages)
         raise PlumblineError(
-            f"{bundle} was made with other packages, which may give other bytes: here {installed}; pip install "
+            f"{bundle} was made with other packages, which may give other bytes: here {installed_text}; pip install "
             f"{requirements} (all of them are in its requirements.lock), or --any-versions"
         )
-    return [f"{name} {here.get(name, 'is not there')}, not {summary.versions[name]}" for name in other]
+    return [
+        f"{name} {installed_versions.get(name, 'is not there')}, not {summary.versions[name]}"
+        for name in other_packages
+    ]
 
 
-def _describe_other_commit(summary: description.BundleDescription, bundle: Path, other: list[str]) -> str:
+def _describe_other_commit(summary: description.BundleDescription, bundle: Path, other_products: list[str]) -> str:
     commit, _, edited = description.read_checkout(code_hash.PACKAGE.parents[1])
-    here = f"commit {commit}{', edited' if edited else ''}" if commit else "an installed package"
+    own_code = f"commit {commit}{', edited' if edited else ''}" if commit else "an installed package"
     if summary.commit is None or summary.edited:
-        whose = "from uncommitted sources" if summary.commit is None else f"from an edited {summary.commit}"
+        origin = "from uncommitted sources" if summary.commit is None else f"from an edited {summary.commit}"
         remedy = "find those sources"
     else:
-        whose = f"at commit {summary.commit}"
+        origin = f"at commit {summary.commit}"
         remedy = f"--at-commit (or git checkout {summary.commit}) makes them with that code"
     return (
-        f"{bundle} was made {whose}; here ({here}) code, components or configuration of {_format_some(other)} differ, "
-        f"and so do the targets; {remedy}, --any-commit makes them anyway"
+        f"{bundle} was made {origin}; here ({own_code}) code, components or configuration of "
+        f"{_format_some(other_products)} differ, and so do the targets; {remedy}, --any-commit makes them anyway"
     )
 
 
@@ -307,19 +314,19 @@ def _list_product_files(summary: description.BundleDescription, folder: Path) ->
     a bundle may lack what it says it has. Code of another commit may make fewer files of a target."""
     names = set[str]()
     for product in summary.products:
-        first, *others = (f"{summary.results}/{product.path}{ending}" for ending in FILES[product.kind])
-        names |= {first, *(name for name in others if (folder / name).is_file())}
+        first, *other_names = (f"{summary.results}/{product.path}{ending}" for ending in FILES[product.kind])
+        names |= {first, *(name for name in other_names if (folder / name).is_file())}
     return names
 
 
-def _compare_files(folder: Path, names: list[str], bundled: Mapping[str, str]) -> dict[str, str]:
+def _compare_files(folder: Path, names: list[str], hashes: Mapping[str, str]) -> dict[str, str]:
     """Compare each file with the SHA-256 that the bundle has of it, and write that list."""
     verdicts, rows = {}, [["file", "verdict", "sha256_bundled", "sha256_rebuilt"]]
     for name in names:
-        brought, rebuilt = bundled.get(name, ""), sha256_file(folder / name) if (folder / name).is_file() else ""
-        same = EQUAL if rebuilt == brought else DIFFERENT
-        verdicts[name] = MISSING if not rebuilt else NOT_BUNDLED if not brought else same
-        rows.append([name, verdicts[name], brought, rebuilt])
+        old_hash, new_hash = hashes.get(name, ""), sha256_file(folder / name) if (folder / name).is_file() else ""
+        comparison = EQUAL if new_hash == old_hash else DIFFERENT
+        verdicts[name] = MISSING if not new_hash else NOT_BUNDLED if not old_hash else comparison
+        rows.append([name, verdicts[name], old_hash, new_hash])
     atomic_write_text(folder / LIST, write_rows(rows))
     return verdicts
 

@@ -70,13 +70,13 @@ def keep_bundle(folder: Path, bundle: Path, reason: str) -> Path:
     record = _describe_bundle(bundle, reason)
     make_folder(folder.parent)
     with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as scratch:
-        made = Path(scratch) / folder.name
-        made.mkdir()
+        new_folder = Path(scratch) / folder.name
+        new_folder.mkdir()
         with name_in_errors(folder, others=True):  # shutil.copyfile would blame the bundle for a full disk of records
-            with open(bundle, "rb") as source, open(made / BUNDLE, "wb") as copy:
+            with open(bundle, "rb") as source, open(new_folder / BUNDLE, "wb") as copy:
                 shutil.copyfileobj(source, copy)
-            (made / SAYS).write_bytes(msgspec.json.format(msgspec.json.encode(record), indent=2) + b"\n")
-        made.rename(folder)
+            (new_folder / SAYS).write_bytes(msgspec.json.format(msgspec.json.encode(record), indent=2) + b"\n")
+        new_folder.rename(folder)
     return folder / SAYS
 
 
@@ -114,11 +114,11 @@ def read_record(folder: Path) -> KeptBundle:
     bundle = folder / BUNDLE
     if not bundle.is_file() or sha256_file(bundle) != record.sha256:
         raise PlumblineError(f"{bundle} is not the archive that {SAYS} names; restore it from the repository")
-    described = msgspec.structs.asdict(_describe_bundle(bundle, record.words))
-    if other := [name for name, value in msgspec.structs.asdict(record).items() if described[name] != value]:
+    actual_values = msgspec.structs.asdict(_describe_bundle(bundle, record.words))
+    if other_keys := [name for name, value in msgspec.structs.asdict(record).items() if actual_values[name] != value]:
         raise archive.ChangedArchive(
-            f"{folder / SAYS} gives another {', '.join(other)} than its archive has ({described[other[0]]}); "
-            "restore it from the repository"
+            f"{folder / SAYS} gives another {', '.join(other_keys)} than its archive has "
+            f"({actual_values[other_keys[0]]}); restore it from the repository"
         )
     return record
 

@@ -64,17 +64,19 @@ def main() -> None:
     fingerprints = [
         project.fingerprints.product(each.study, each.kind, each.target or None) for each in request.products
     ]
-    other = [str(each) for each, fingerprint in zip(request.products, fingerprints) if each.fingerprint != fingerprint]
-    failed = {}
-    if request.any_commit or not other:
+    other_products = [
+        str(each) for each, fingerprint in zip(request.products, fingerprints) if each.fingerprint != fingerprint
+    ]
+    failures = {}
+    if request.any_commit or not other_products:
         for each, fingerprint in zip(request.products, fingerprints):
-            begun = time.monotonic()
+            start = time.monotonic()
             if problem := _run_command(_make_command(request, project, each, fingerprint)):
-                failed[str(each)] = problem
+                failures[str(each)] = problem
             print(
-                f"{'failed' if problem else 'made'} {visible(str(each))} ({time.monotonic() - begun:.1f} s)", flush=True
+                f"{'failed' if problem else 'made'} {visible(str(each))} ({time.monotonic() - start:.1f} s)", flush=True
             )
-    answer = RebuildProcessReply(package=str(Path(plumbline.__file__).parent), other=other, failed=failed)
+    answer = RebuildProcessReply(package=str(Path(plumbline.__file__).parent), other=other_products, failed=failures)
     Path(request.answer).write_bytes(msgspec.json.encode(answer))
 
 
@@ -92,11 +94,11 @@ def _make_command(
     if kind == "interpretations":
         return ["plumbline.results.interpretations", study, *source, "--items-source", project.evaluation_source, *out]
     runs = project.targets.hash_runs(study, target) if target else project.targets.hash_claimed_runs(study)
-    read = ["--work", request.work, "--expected-runs-digest", runs]
+    run_options = ["--work", request.work, "--expected-runs-digest", runs]
     if request.called != request.work:
-        read += ["--work-shown-as", request.called]
-    named = [target, "--sizes", ",".join(project.sizes)] if target else []
-    return ["plumbline.results.__main__", kind, study, *named, *source, *read, *out]
+        run_options += ["--work-shown-as", request.called]
+    target_options = [target, "--sizes", ",".join(project.sizes)] if target else []
+    return ["plumbline.results.__main__", kind, study, *target_options, *source, *run_options, *out]
 
 
 def _run_command(command: list[str]) -> str:

@@ -36,24 +36,24 @@ def check_signatures(files: Mapping[Path, VerifiedFile], signers: Path | None) -
     """
     if signers is not None and not signers.is_file():
         raise PlumblineError(f"--signers: there is no file {signers}; it has a line for each signer: NAME KEY")
-    checked, signatures = dict(files), 0
+    checked_files, signatures = dict(files), 0
     for place, file in files.items():
         signature = place.with_name(f"{place.name}{ENDING}")
         path = f"{file.path}{ENDING}"
         if os.path.isfile(signature) and os.path.isfile(place):
             signatures += 1
             status, why = _check_signature(place, signature, signers)
-            checked[signature] = VerifiedFile(path=path, status=status, why=why)
+            checked_files[signature] = VerifiedFile(path=path, status=status, why=why)
             if status == AS_WRITTEN and file.status == NOT_KNOWN:
-                checked[place] = replace(file, status=AS_WRITTEN, why=why)
+                checked_files[place] = replace(file, status=AS_WRITTEN, why=why)
         elif _must_be_signed(place) and signers is not None:
             signatures += 1
-            checked[signature] = VerifiedFile(path=path, status=MISSING, why=f"{place.name} is not signed")
+            checked_files[signature] = VerifiedFile(path=path, status=MISSING, why=f"{place.name} is not signed")
         elif _must_be_signed(place) and file.status != CHANGED:
-            checked[place] = replace(file, why=f"{file.why}; it is not signed")
+            checked_files[place] = replace(file, why=f"{file.why}; it is not signed")
     if signers is not None and not signatures:
         raise PlumblineError("--signers does nothing here: no record, archive or signature is below; leave it out")
-    return checked
+    return checked_files
 
 
 def _must_be_signed(place: Path) -> bool:
@@ -98,10 +98,10 @@ def _call(action: str, file: Path, signature: Path, *options: str) -> tuple[int,
     purpose = () if action == "find-principals" else ("-n", NAMESPACE)
     command = ["ssh-keygen", "-Y", action, *purpose, "-s", os.path.abspath(signature), *options]
     with file.open("rb") as content:
-        done = subprocess.run(command, stdin=content, capture_output=True, text=True, errors="replace")
-    if done.returncode == _USAGE:
+        call = subprocess.run(command, stdin=content, capture_output=True, text=True, errors="replace")
+    if call.returncode == _USAGE:
         raise _CannotCheckError
-    return done.returncode, done.stdout.strip(), "; ".join(f"{done.stderr}\n{done.stdout}".split("\n")).strip("; ")
+    return call.returncode, call.stdout.strip(), "; ".join(f"{call.stderr}\n{call.stdout}".split("\n")).strip("; ")
 
 
 def _list_names(signers: Path) -> list[str]:

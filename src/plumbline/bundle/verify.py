@@ -76,18 +76,20 @@ def verify(paths: Iterable[Path], signers: Path | None = None) -> list[VerifiedF
 
 def exit_code(files: Iterable[VerifiedFile]) -> int:
     """Return the exit code of verified files: 0, 10 (changed or missing) or 16 (nothing could be compared)."""
-    counted = Counter(file.status for file in files)
-    if counted[CHANGED] or counted[MISSING]:
+    counts = Counter(file.status for file in files)
+    if counts[CHANGED] or counts[MISSING]:
         return EXIT_DIFFERENT
-    return 0 if counted[AS_WRITTEN] else EXIT_NOTHING_COMPARED
+    return 0 if counts[AS_WRITTEN] else EXIT_NOTHING_COMPARED
 
 
 def _verify_below(root: Path) -> dict[Path, VerifiedFile]:
     """Verify one file or folder; the files next to it, or one folder higher, may keep its checksums."""
-    inside = [root] if root.is_file() else list(_walk_files(root))
-    higher = [root.parent, root.parent.parent] if root.is_file() else [Path(os.path.normpath(root / ".."))]
-    around = [path for folder in higher for path in _list_json(folder)]
-    records = [record for path in {*inside, *around} if _is_plain(path) and (record := read_record(path)) is not None]
+    own_paths = [root] if root.is_file() else list(_walk_files(root))
+    parent_folders = [root.parent, root.parent.parent] if root.is_file() else [Path(os.path.normpath(root / ".."))]
+    nearby_paths = [path for folder in parent_folders for path in _list_json(folder)]
+    records = [
+        record for path in {*own_paths, *nearby_paths} if _is_plain(path) and (record := read_record(path)) is not None
+    ]
     hashes = _Hashes()
     checksums = _collect_checksums(records)
     records = [
@@ -96,8 +98,8 @@ def _verify_below(root: Path) -> dict[Path, VerifiedFile]:
     checksums = _collect_checksums(records)
     own_records = {Path(os.path.normpath(record.path)): record for record in records}
     files: dict[Path, VerifiedFile] = {}
-    with ProgressCounter(f"verify {root}", "files", len(inside)) as progress:
-        for path in inside:
+    with ProgressCounter(f"verify {root}", "files", len(own_paths)) as progress:
+        for path in own_paths:
             place = Path(os.path.normpath(path))
             status, why = _verify_file(place, checksums.get(place, []), own_records.get(place), hashes)
             files[place] = VerifiedFile(path=str(path), status=status, why=why)
@@ -128,8 +130,8 @@ def _check_by_others(
     for sha256, other in checksums:
         if hashes.of(record.path) != sha256:
             return replace(record, status=CHANGED, why=_describe_difference(record.path, sha256, other, hashes))
-    sealed = any(other.status == AS_WRITTEN for _, other in checksums)
-    return replace(record, status=AS_WRITTEN, why="") if sealed else record
+    is_sealed = any(other.status == AS_WRITTEN for _, other in checksums)
+    return replace(record, status=AS_WRITTEN, why="") if is_sealed else record
 
 
 class _Hashes:
@@ -153,8 +155,8 @@ def _verify_file(
     if not _is_plain(path):
         if checksums:
             name = checksums[0][1].path.name
-            there = os.path.exists(path)
-            return (CHANGED, f"it is no file, and {name} names one") if there else (MISSING, f"{name} names it")
+            is_there = os.path.exists(path)
+            return (CHANGED, f"it is no file, and {name} names one") if is_there else (MISSING, f"{name} names it")
         return NOT_KNOWN, "a link, not entered; name it" if path.is_symlink() else "it is no plain file"
     if own_record is not None and own_record.status == CHANGED:
         return CHANGED, own_record.why
@@ -163,11 +165,11 @@ def _verify_file(
             return CHANGED, _describe_difference(path, sha256, record, hashes)
     if path.name.endswith(".tar.xz"):
         return _verify_archive(path, checksums)
-    trusted = [record for _, record in checksums if record.status != CHANGED]
-    if trusted:
-        sealed = next((record for record in trusted if record.status == AS_WRITTEN), None)
-        name = (sealed or trusted[0]).path.name
-        return AS_WRITTEN, f"by {name}" if sealed else f"by {name}, {_UNSEALED}"
+    trusted_records = [record for _, record in checksums if record.status != CHANGED]
+    if trusted_records:
+        sealed_record = next((record for record in trusted_records if record.status == AS_WRITTEN), None)
+        name = (sealed_record or trusted_records[0]).path.name
+        return AS_WRITTEN, f"by {name}" if sealed_record else f"by {name}, {_UNSEALED}"
     if checksums:
         return NOT_KNOWN, f"{checksums[0][1].path.name}, which names it, was changed"
     if own_record is not None:
@@ -189,7 +191,7 @@ def _describe_difference(path: Path, sha256: str, record: ChecksumRecord, hashes
 def _verify_ledger(path: Path) -> tuple[Status, str]:
     """Verify a ledger by its chain of hashes and by its length on the pages next to it: a cut tail breaks no chain."""
     try:
-        entries, torn = ledger.read_unchanged(path)
+        entries, is_torn = ledger.read_unchanged(path)
         pages = {}
         for page in sorted(path.parent.glob("*.md")):
             statement = ledger.read_statement(page)
@@ -198,7 +200,7 @@ def _verify_ledger(path: Path) -> tuple[Status, str]:
                 pages[statement.length] = page.name
     except PlumblineError as error:
         return CHANGED, str(error)
-    if torn:
+    if is_torn:
         why = f"its last line is incomplete, as after a power cut; the {len(entries)} entries before it agree"
         return NOT_KNOWN, why
     if entries.hashes and len(entries) in pages:
@@ -213,8 +215,8 @@ def _verify_without_record(path: Path, hashes: _Hashes) -> tuple[Status, str]:
         return _verify_ledger(path)
     pin = PINS.get(path.stem) if path.parent.name == "packages" else None
     if pin is not None and path.suffix == pin.suffix:
-        right = hashes.of(path) == pin.sha256
-        return (AS_WRITTEN, "by its pin") if right else (CHANGED, f"its sha256 is not the pinned {pin.sha256}")
+        is_equal = hashes.of(path) == pin.sha256
+        return (AS_WRITTEN, "by its pin") if is_equal else (CHANGED, f"its sha256 is not the pinned {pin.sha256}")
     return NOT_KNOWN, _NO_CHECKSUM
 
 
@@ -239,15 +241,15 @@ def _verify_archive(path: Path, checksums: list[tuple[str, ChecksumRecord]]) -> 
 def _add_copies(files: dict[Path, VerifiedFile], hashes: _Hashes) -> dict[Path, VerifiedFile]:
     """Give a file without a checksum the status of a file as written that it is a copy of (``results/`` has copies of
     the requested preset)."""
-    written: dict[str, list[Path]] = {}
+    originals: dict[str, list[Path]] = {}
     for path, file in files.items():
         if file.status == AS_WRITTEN:
-            written.setdefault(path.name, []).append(path)
+            originals.setdefault(path.name, []).append(path)
     copies = {}
     for path, file in files.items():
-        if file.status != NOT_KNOWN or file.why != _NO_CHECKSUM or path.name not in written:
+        if file.status != NOT_KNOWN or file.why != _NO_CHECKSUM or path.name not in originals:
             continue
-        for original in written[path.name]:
+        for original in originals[path.name]:
             if original.stat().st_size == path.stat().st_size and hashes.of(original) == hashes.of(path):
                 copies[path] = VerifiedFile(path=file.path, status=AS_WRITTEN, why=f"as {original}")
                 break
@@ -295,24 +297,24 @@ def _format_lines(files: list[VerifiedFile]) -> Iterator[str]:
     for file in files:
         if file.status in (CHANGED, MISSING):
             yield f"{file.status:<11} {file.path}: {file.why}"
-    alike: dict[tuple[Path, str, str], list[str]] = {}
+    paths_by_kind: dict[tuple[Path, str, str], list[str]] = {}
     for file in files:
         if file.status == NOT_KNOWN:
             path = Path(file.path)
             folder = Path(*path.parent.parts[: 4 if path.is_absolute() else 3])
-            alike.setdefault((folder, path.suffix, file.why), []).append(file.path)
-    for (folder, ending, why), paths in sorted(alike.items(), key=lambda entry: entry[1][0])[:_LINES]:
+            paths_by_kind.setdefault((folder, path.suffix, file.why), []).append(file.path)
+    for (folder, ending, why), paths in sorted(paths_by_kind.items(), key=lambda entry: entry[1][0])[:_LINES]:
         more = f" and {len(paths) - 1} more files *{ending} in {folder} (--json names them)" if len(paths) > 1 else ""
         yield f"{NOT_KNOWN:<11} {paths[0]}{more}: {why}"
-    if len(alike) > _LINES:
-        yield f"{NOT_KNOWN:<11} and {len(alike) - _LINES} more kinds of files (--json names them)"
+    if len(paths_by_kind) > _LINES:
+        yield f"{NOT_KNOWN:<11} and {len(paths_by_kind) - _LINES} more kinds of files (--json names them)"
     for file in files:
         if file.status == AS_WRITTEN and file.path.endswith((".tar.xz", ENDING)):
             yield f"{AS_WRITTEN:<11} {file.path}: {file.why}"
-    counted = Counter(file.status for file in files)
+    counts = Counter(file.status for file in files)
     kinds: tuple[Status, ...] = (AS_WRITTEN, CHANGED, MISSING, NOT_KNOWN)
-    yield f"{len(files)} files: " + ", ".join(f"{counted[kind]} {kind}" for kind in kinds)
-    if not counted[AS_WRITTEN]:
+    yield f"{len(files)} files: " + ", ".join(f"{counts[kind]} {kind}" for kind in kinds)
+    if not counts[AS_WRITTEN]:
         yield "nothing was verified"
 
 
@@ -320,11 +322,11 @@ def arguments() -> Parser:
     """Build the command-line parser of `plumbline verify`."""
     parser = Parser(__doc__)
     parser.add_argument("paths", nargs="*", type=Path, metavar="PATH", help="folders or files (default: work, results)")
-    again = parser.add_mutually_exclusive_group()
+    group = parser.add_mutually_exclusive_group()
     text = "make a record's tables and figures again, and compare byte by byte (PATH: records; default: records/*)"
-    again.add_argument("--rebuild", action="store_true", help=text)
+    group.add_argument("--rebuild", action="store_true", help=text)
     text = "train N runs of a record again, and compare (PATH: one record, or a bundle)"
-    again.add_argument("--retrain", type=positive, metavar="N", help=text)
+    group.add_argument("--retrain", type=positive, metavar="N", help=text)
     parser.add_argument("--seed", type=not_negative, help="with --retrain: of the draw (default: by chance, and told)")
     text = "with --retrain: as snakemake's, such as work=DIR with the packs"
     parser.add_argument("--config", nargs="+", action="extend", default=[], metavar="KEY=VALUE", help=text)
@@ -361,8 +363,8 @@ def main() -> int:
     files = verify(paths, options.signers)
     code = exit_code(files)
     if options.json:
-        counted = Counter(file.status for file in files)
-        print(json.dumps({"exit_code": code, "counts": counted, "files": [asdict(file) for file in files]}, indent=1))
+        counts = Counter(file.status for file in files)
+        print(json.dumps({"exit_code": code, "counts": counts, "files": [asdict(file) for file in files]}, indent=1))
     else:
         for line in _format_lines(files):
             print(visible(line))

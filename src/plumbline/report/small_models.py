@@ -87,10 +87,10 @@ def replace_section(page: str, section: str, path: Path) -> str:
     Raises:
         PlumblineError: the page does not have them once.
     """
-    marked = re.compile(f"{re.escape(BEGIN)}\n.*?{re.escape(END)}", re.DOTALL)
-    if len(marked.findall(page)) != 1:
+    pattern = re.compile(f"{re.escape(BEGIN)}\n.*?{re.escape(END)}", re.DOTALL)
+    if len(pattern.findall(page)) != 1:
         raise PlumblineError(f"{path}: the marks {BEGIN} and {END} must be there once; restore them")
-    return marked.sub(lambda _: f"{BEGIN}\n\n{section}\n\n{END}", page)
+    return pattern.sub(lambda _: f"{BEGIN}\n\n{section}\n\n{END}", page)
 
 
 def describe_studies(counts: Path, root: Path = ROOT) -> dict[Path, str]:
@@ -133,8 +133,8 @@ def _list_statements(files: list[SmallFile], root: Path) -> str:
                 labels.setdefault(verdicts[statement.id, label], []).append(label)
             texts = [f"{word} at {', '.join(sizes)}" for word, sizes in labels.items() if word != NOT_RUN]
             texts += ["others not run"] * (NOT_RUN in labels)
-            here = "; ".join(texts) if len(labels) > 1 else f"{next(iter(labels))} at every size"
-            lines.append(join_cells(page, statement.idea.removesuffix("."), here))
+            verdict_text = "; ".join(texts) if len(labels) > 1 else f"{next(iter(labels))} at every size"
+            lines.append(join_cells(page, statement.idea.removesuffix("."), verdict_text))
     return "\n".join(lines)
 
 
@@ -154,14 +154,14 @@ def list_verdicts(small: SmallFile, root: Path) -> dict[tuple[str, str], str]:
         PlumblineError: the kept table has other rows than the statements give, or is of another text of one.
     """
     rows = {(row["statement"], row["size"]): row for row in _read_rows(small.study, root)}
-    stated = {(each.id, small.sizes[size].label): each for each in small.statements for size in each.sizes}
+    statements = {(each.id, small.sizes[size].label): each for each in small.statements for size in each.sizes}
     path, remedy = study_folders.folder(small.study, root) / TABLE, f"keep the table that {study_folders.SMALL} gives"
-    for statement, size in rows.keys() ^ stated.keys() if rows else ():
+    for statement, size in rows.keys() ^ statements.keys() if rows else ():
         raise PlumblineError(f"{path}: {statement} at {size} is there or in {study_folders.SMALL} alone; {remedy}")
     for place, row in rows.items():
-        if row["statement_digest"] != stated[place].digest:
+        if row["statement_digest"] != statements[place].digest:
             raise PlumblineError(f"{path}: {place[0]} at {place[1]} was judged by another text of it; {remedy}")
-    return {place: rows[place]["verdict"] if rows else NOT_RUN for place in stated}
+    return {place: rows[place]["verdict"] if rows else NOT_RUN for place in statements}
 
 
 def compute_power(statement: Statement, small: SmallFile, size: str) -> tuple[float, float, float] | None:
@@ -207,18 +207,20 @@ def _combine(statement: Statement) -> tuple[tuple[float, ...], int]:
 
 def estimate_hours(small: SmallFile, counts: Path, root: Path = ROOT) -> tuple[int, float]:
     """How many runs a file's statements take, each counted once, and the hours of training on two cores."""
-    stated = small_runs.list_stated_runs(small_runs.load_definition(small, root), small, root)
-    runs = [Run(spec=spec, groups=()) for spec in {run.spec.run_id: run.spec for run in stated}.values()]
+    stated_runs = small_runs.list_stated_runs(small_runs.load_definition(small, root), small, root)
+    runs = [Run(spec=spec, groups=()) for spec in {run.spec.run_id: run.spec for run in stated_runs}.values()]
     return len(runs), sum(_price(runs, counts, root)) / CORES / 3600
 
 
 def _price(runs: list[Run], counts: Path, root: Path) -> Iterable[float]:
     """Seconds of training by run, by what config/machines.yaml states, whatever was run on this machine."""
-    unmeasured = machines.Calibration(speed={}, pretrain_start=None, evaluate_start=None, runs=0, seconds={}, memory={})
+    calibration = machines.Calibration(
+        speed={}, pretrain_start=None, evaluate_start=None, runs=0, seconds={}, memory={}
+    )
     estimator = RunEstimator(
         project=load(yaml_files.load_config(root / "config" / "config.yaml")),
         machine=machines.load(MACHINE, root),
-        calibration=unmeasured,
+        calibration=calibration,
         sizes=model_counts.ModelCostLookup(model_counts.update(counts, runs)),
     )
     return [estimator.pretrain_seconds(run) for run in runs]
@@ -283,13 +285,13 @@ def describe_picture(study: str, root: Path) -> str:
 
 
 def _describe_noise(small: SmallFile) -> str:
-    known = [
+    noise_texts = [
         f"{noise.sigma:g} with {noise.df} degrees of freedom ({noise.runs})" for noise in (small.noise or {}).values()
     ]
     pilots = dict.fromkeys(statement.pilot for statement in small.statements if statement.pilot)
-    sentences = [f"Noise known: {'; '.join(known)}."] if known else []
+    sentences = [f"Noise known: {'; '.join(noise_texts)}."] if noise_texts else []
     if pilots:
-        sentences.append(f"{'Else it is' if known else 'The noise is'} known once {'; '.join(pilots)}.")
+        sentences.append(f"{'Else it is' if noise_texts else 'The noise is'} known once {'; '.join(pilots)}.")
     return " ".join(sentences)
 
 

@@ -62,29 +62,32 @@ def describe_rates(study: str, work: Path, root: Path = ROOT, source: str = corp
     small = small_file.load_small(study, root)
     if not small.tuned_arms:
         raise PlumblineError(f"{small_file.path_of(study, root)}: no statement has `tuning`, so no rate is chosen")
-    loaded = study_config.load(study, SMALL_PRESET, root, source)
-    runs = [each for each in small_runs.list_stated_runs(loaded.definition, small, root, source) if each.tuning]
-    unique = {(each.size, each.arm, each.spec.key): each for each in runs}
-    expected = list_expected_runs(None, loaded, [small_runs.PILOT], work)
-    values = RunValues(load(expected, work, scores=False))
-    missing = [key for _, _, key in unique if values.is_missing(key)]
-    if missing:
+    config = study_config.load(study, SMALL_PRESET, root, source)
+    runs = [each for each in small_runs.list_stated_runs(config.definition, small, root, source) if each.tuning]
+    unique_runs = {(each.size, each.arm, each.spec.key): each for each in runs}
+    expected_runs = list_expected_runs(None, config, [small_runs.PILOT], work)
+    values = RunValues(load(expected_runs, work, scores=False))
+    missing_runs = [key for _, _, key in unique_runs if values.is_missing(key)]
+    if missing_runs:
         raise PlumblineError(
-            f"{len(missing)} tuning runs are missing below {work}, such as {missing[0]}; make "
+            f"{len(missing_runs)} tuning runs are missing below {work}, such as {missing_runs[0]}; make "
             f"results/{SMALL_PRESET}/{study}/{small_runs.PILOT}.csv of all sizes first"
         )
     lines = [_HEAD.format(study=study) + f"study: {study}", "rates:"]
     for size, arms in small.tuned_arms.items():
         lines.append(f"  {size}:")
         for arm in arms:
-            rate = choose_rate([each for key, each in unique.items() if key[:2] == (size, arm)], values)
-            tried = sorted({each.rate for key, each in unique.items() if key[:2] == (size, arm) and each.rate})
+            rate = choose_rate([each for key, each in unique_runs.items() if key[:2] == (size, arm)], values)
+            tried_rates = sorted(
+                {each.rate for key, each in unique_runs.items() if key[:2] == (size, arm) and each.rate}
+            )
             if rate is None:  # its runs at any rate leave the statement not decided; other arms and sizes have theirs
                 lines.append(
-                    f"    {arm}: {1.0 if 1.0 in tried else tried[0]:g}  # none: no rate has a loss in every run"
+                    f"    {arm}: {1.0 if 1.0 in tried_rates else tried_rates[0]:g}  # none: no rate has "
+                    "a loss in every run"
                 )
             else:
-                end = {tried[0]: "  # the lowest tried", tried[-1]: "  # the highest tried"}.get(rate, "")
+                end = {tried_rates[0]: "  # the lowest tried", tried_rates[-1]: "  # the highest tried"}.get(rate, "")
                 lines.append(f"    {arm}: {rate:g}{end}")
     return "\n".join(lines) + "\n"
 

@@ -91,16 +91,18 @@ def compute_gains(
         pilot: by the runs alone that are made first. Of a tuned statement they are those that choose the rate, at the
             rate of the lowest mean loss.
     """
-    mine = [run for run in runs if run.statement == statement.id and run.size == size]
+    own_runs = [run for run in runs if run.statement == statement.id and run.size == size]
     if statement.test == "order" and not pilot:
-        gains = [_test_order(small, statement, size, mine, values)]
+        gains = [_test_order(small, statement, size, own_runs, values)]
     else:
-        chosen = _choose_pilot(statement, mine, values) if pilot else [run for run in mine if not run.tuning]
-        numbers = _read(statement, chosen, values)
-        every = statement.contrasts.items()
-        gains = [_test_contrast(statement, size, name, weights, numbers) for name, weights in every]
+        chosen_runs = (
+            _choose_pilot(statement, own_runs, values) if pilot else [run for run in own_runs if not run.tuning]
+        )
+        numbers = _read(statement, chosen_runs, values)
+        contrasts = statement.contrasts.items()
+        gains = [_test_contrast(statement, size, name, weights, numbers) for name, weights in contrasts]
     if not pilot:
-        word, tuning = _check_rates(statement, mine, values), [run.spec.key for run in mine if run.tuning]
+        word, tuning = _check_rates(statement, own_runs, values), [run.spec.key for run in own_runs if run.tuning]
         word = MISSING if any(gain.word == MISSING for gain in gains) else word
         gains = [
             replace(gain, word=_choose_word({gain.word, word}), runs=tuple(dict.fromkeys([*gain.runs, *tuning])))
@@ -114,11 +116,11 @@ def _check_rates(statement: Statement, runs: Sequence[StatedRun], values: RunVal
     tuning = [run for run in runs if run.tuning]
     if any(values.is_missing(run.spec.key) for run in tuning):
         return MISSING
-    chosen = {arm: choose_rate([run for run in tuning if run.arm == arm], values) for arm in statement.arms}
-    if tuning and None in chosen.values():
+    chosen_rates = {arm: choose_rate([run for run in tuning if run.arm == arm], values) for arm in statement.arms}
+    if tuning and None in chosen_rates.values():
         return DIVERGED
     test_runs = [run for run in runs if tuning and run.spec.init_seed in statement.seeds]
-    return OTHER_RATE if any(run.rate != chosen[run.arm] for run in test_runs) else ""
+    return OTHER_RATE if any(run.rate != chosen_rates[run.arm] for run in test_runs) else ""
 
 
 def _choose_pilot(statement: Statement, runs: Sequence[StatedRun], values: RunValues) -> list[StatedRun]:
@@ -144,24 +146,24 @@ def _test_contrast(
 ) -> ContrastGain:
     # Of means, the spread of all of the statement's arms is pooled; of pairs, the contrast's own arms are needed.
     arms = list(statement.arms) if statement.test == "t" else list(weights)
-    read = [value for arm in arms for value in numbers[arm].values()]
+    values = [value for arm in arms for value in numbers[arm].values()]
     level, minimum = statement.level_of_contrast, statement.minimum_gain
     seeds = sorted(set.intersection(*(set(numbers[arm]) for arm in arms)))
-    whole = [seed for seed in seeds if not any(numbers[arm][seed].word for arm in arms)]
+    whole_seeds = [seed for seed in seeds if not any(numbers[arm][seed].word for arm in arms)]
     tested: TestedGain | None = None
-    reasons = {value.word for value in read}
+    reasons = {value.word for value in values}
     if statement.test == "t":
         samples = {arm: [value.number for value in numbers[arm].values() if not value.word] for arm in arms}
         n = min(len(sample) for sample in samples.values())
         if n >= 2:
             tested = stated_tests.compare_weighted_means(samples, weights, minimum, level)
     else:
-        gains = [sum(weight * numbers[arm][seed].number for arm, weight in weights.items()) for seed in whole]
+        gains = [sum(weight * numbers[arm][seed].number for arm, weight in weights.items()) for seed in whole_seeds]
         n = len(gains)
         if statement.measure.column == CAPPED_LOSS and gains and not any(gains):
             n, reasons = 0, reasons | {DIVERGED}  # no arm trains in any seed, which tells nothing of a difference
         if n >= 2 and statement.test == "sign":
-            ties = [seed for seed, gain in zip(whole, gains, strict=True) if gain == minimum]
+            ties = [seed for seed, gain in zip(whole_seeds, gains, strict=True) if gain == minimum]
             tested = stated_tests.count_signs(gains, minimum, level, _count_ended(statement, arms, ties, numbers))
         elif n >= 2:
             tested = stated_tests.compare_pairs(gains, minimum, level)
@@ -179,7 +181,7 @@ def _test_contrast(
         stated=len(seeds),
         word=_choose_word(reasons),
         power=power,
-        runs=tuple(dict.fromkeys(key for value in read for key in value.runs)),
+        runs=tuple(dict.fromkeys(key for value in values for key in value.runs)),
     )
 
 
@@ -198,14 +200,16 @@ def _test_order(
     assert statement.tuning is not None and statement.tuning.own_seeds is not None
     assert statement.spread is not None and statement.noise is not None
     own_seeds = statement.tuning.own_seeds
-    own, tuned = (
+    own_numbers, tuned_numbers = (
         _read(statement, [run for run in runs if run.spec.init_seed in seeds], values)
         for seeds in (own_seeds, statement.seeds)
     )
-    read = [value for numbers in (own, tuned) for of_arm in numbers.values() for value in of_arm.values()]
+    all_values = [
+        value for numbers in (own_numbers, tuned_numbers) for of_arm in numbers.values() for value in of_arm.values()
+    ]
     views: list[list[float]] = []
     counts = []
-    for numbers in (own, tuned):
+    for numbers in (own_numbers, tuned_numbers):
         means = {arm: [value.number for value in of_arm.values() if not value.word] for arm, of_arm in numbers.items()}
         counts.append(min(len(sample) for sample in means.values()))
         if counts[-1]:
@@ -224,11 +228,11 @@ def _test_order(
         tested=tested,
         n=counts[1],
         stated=n[1],
-        word=_choose_word({value.word for value in read}),
+        word=_choose_word({value.word for value in all_values}),
         power=stated_power.simulate_order_test(
             statement.target_gain, statement.spread, sigma, n, methods=len(statement.contrasts), level=level
         ),
-        runs=tuple(dict.fromkeys(key for value in read for key in value.runs)),
+        runs=tuple(dict.fromkeys(key for value in all_values for key in value.runs)),
     )
 
 

@@ -16,20 +16,20 @@ _DECIMAL = re.compile(r"\W*(?:\d*\.\d|\d+e-)")
 _NAMED = 3
 
 
-def list_other_evaluations(counted: Mapping[tuple[str, str], FileRow], names: Iterable[str]) -> list[str]:
+def list_other_evaluations(counted_rows: Mapping[tuple[str, str], FileRow], names: Iterable[str]) -> list[str]:
     """State in which columns the methods differ, of those that may say what runs were evaluated on.
 
-    `counted`: the row of each run that counts, by method and seed. Numbers that are no whole ones, or differ within a
-    method, are measured; what each run has another of is a name of it.
+    `counted_rows`: the row of each run that counts, by method and seed. Numbers that are no whole ones, or differ
+    within a method, are measured; what each run has another of is a name of it.
     """
     sentences = []
     for name in sorted(names):
-        cells = {row.cells[name].lower() for row in counted.values()} - {""}
+        cells = {row.cells[name].lower() for row in counted_rows.values()} - {""}
         is_by_name = has_word(name, EVALUATED) and not has_word(name, SETTINGS)
         if not is_by_name and not (cells and cells <= SPLITS):
             continue
         counts = defaultdict[str, Counter[str]](Counter)
-        for (method, _), row in counted.items():
+        for (method, _), row in counted_rows.items():
             counts[method][row.cells[name]] += 1
         shares = {
             method: tuple(sorted((word, number / of_method.total()) for word, number in of_method.items()))
@@ -39,11 +39,13 @@ def list_other_evaluations(counted: Mapping[tuple[str, str], FileRow], names: It
             continue
         methods: dict[str, list[str]] = {}
         for method, of_method in counts.items():
-            words = name_some([quote(word[:40]) for word in sorted(of_method)], _NAMED)
-            methods.setdefault(words, []).append(quote(method))
-        both = "; ".join(f"{words} of {name_some(of_words)}" for words, of_words in [*methods.items()][:_NAMED])
+            cell_names = name_some([quote(word[:40]) for word in sorted(of_method)], _NAMED)
+            methods.setdefault(cell_names, []).append(quote(method))
+        differences = "; ".join(
+            f"{cell_names} of {name_some(method_names)}" for cell_names, method_names in [*methods.items()][:_NAMED]
+        )
         sentences.append(
-            f"Column {quote(name)} may say what runs were evaluated on, and the methods differ in it: {both}."
+            f"Column {quote(name)} may say what runs were evaluated on, and the methods differ in it: {differences}."
         )
     return sentences
 

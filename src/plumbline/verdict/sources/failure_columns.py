@@ -44,12 +44,12 @@ def find_flag(column: str, cells: Collection[str], *, is_named: bool = False) ->
     A name that settings and metrics have too counts where both yes and no are there. `is_named`: it was said to hold
     statuses: yes of an unknown name is a run that was lost.
     """
-    lower = {word.lower() for word in cells}
-    if not lower or not lower <= YES | _NO:
+    lower_words = {word.lower() for word in cells}
+    if not lower_words or not lower_words <= YES | _NO:
         return None
     if ending := find_ending(column, FLAGS):
         return FLAGS[ending]
-    is_both = bool(lower & YES and lower & _NO)
+    is_both = bool(lower_words & YES and lower_words & _NO)
     return (CRASH, "") if is_named or (is_both and find_ending(column, UNSURE_FLAGS)) else None
 
 
@@ -60,8 +60,8 @@ def name_flag(column: str) -> str:
 
 def counts_nans(column: str, cells: Collection[str], *, varies: bool) -> bool:
     """Whether a column counts NaNs of a run; a setting that skips them is 0 or 1, and one within a method."""
-    most = 0 if varies else 1
-    return has_word(column, ("nan", "nans")) and any((parse_float(word) or 0) > most for word in cells)
+    limit = 0 if varies else 1
+    return has_word(column, ("nan", "nans")) and any((parse_float(word) or 0) > limit for word in cells)
 
 
 def may_hold_exit_codes(column: str, cells: Collection[str]) -> bool:

@@ -47,7 +47,7 @@ def find_samples(folder: Path) -> dict[str, list[Path]]:
     for path in sorted(folder.rglob("samples_*.jsonl")) if folder.is_dir() else []:
         if match := NAME.fullmatch(path.name):
             files.setdefault(match["task"], []).append((match["date"] or "", path))
-    return {task: [path for _, path in sorted(dated, reverse=True)] for task, dated in sorted(files.items())}
+    return {task: [path for _, path in sorted(pairs, reverse=True)] for task, pairs in sorted(files.items())}
 
 
 def read_model(folder: Path, metric: str) -> Evidence:
@@ -74,8 +74,8 @@ def read_model(folder: Path, metric: str) -> Evidence:
     for setting in RUN_SETTINGS:
         values = dict.fromkeys(settings[task][setting] for task in files if setting in settings[task])
         if len(values) > 1:
-            few = join_with_and([quote(each[:40]) for each in list(values)[:3]])
-            notes.append(f"Tasks of {quote(folder.name)} differ in the {setting}: {few}.")
+            value_names = join_with_and([quote(each[:40]) for each in list(values)[:3]])
+            notes.append(f"Tasks of {quote(folder.name)} differ in the {setting}: {value_names}.")
     items = {task: _read_items(paths[0], metric) for task, paths in files.items()}
     dates = {match["date"] for paths in files.values() if (match := NAME.fullmatch(paths[0].name))}
     return Evidence(
@@ -96,20 +96,22 @@ def _read_results(folder: Path) -> dict[Path, dict[str, Any]]:
         if not RESULTS.fullmatch(path.name):
             continue
         try:
-            read = json.loads(read_ordinary_text(path, MOST_BYTES), object_pairs_hook=refuse_repeated_keys)
+            content = json.loads(read_ordinary_text(path, MOST_BYTES), object_pairs_hook=refuse_repeated_keys)
         except (ValueError, RecursionError) as error:
             raise PlumblineError(f"{path} cannot be read as results of lm-eval ({error}); restore it") from None
-        if isinstance(read, dict) and "results" in read:
-            results[path] = read
+        if isinstance(content, dict) and "results" in content:
+            results[path] = content
     return results
 
 
 def _find_results(samples: Path, results: Mapping[Path, dict[str, Any]]) -> dict[str, Any] | None:
     """The results of the run that wrote a file of samples: of its date, or else the only ones of its folder."""
-    beside = {path: read for path, read in results.items() if path.parent == samples.parent}
+    folder_results = {path: content for path, content in results.items() if path.parent == samples.parent}
     match = NAME.fullmatch(samples.name)
-    dated = [read for path, read in beside.items() if match and path.name == f"results_{match['date']}.json"]
-    return next(iter(dated or beside.values()), None) if dated or len(beside) == 1 else None
+    hits = [
+        content for path, content in folder_results.items() if match and path.name == f"results_{match['date']}.json"
+    ]
+    return next(iter(hits or folder_results.values()), None) if hits or len(folder_results) == 1 else None
 
 
 def _require_one_model(folder: Path, files: Mapping[str, list[Path]], results: Mapping[Path, dict[str, Any]]) -> str:
@@ -118,7 +120,7 @@ def _require_one_model(folder: Path, files: Mapping[str, list[Path]], results: M
     Raises:
         CannotBeJudgedError: files are of two models: by their results, or, where these name none, by their folders.
     """
-    named_models = {path: model for path, read in results.items() if (model := _name_model(read))}
+    named_models = {path: model for path, content in results.items() if (model := _name_model(content))}
     models: dict[str, Path] = {}
     for path, model in named_models.items():
         models.setdefault(model, path)
@@ -127,30 +129,30 @@ def _require_one_model(folder: Path, files: Mapping[str, list[Path]], results: M
     if not named_models:
         for path in sorted(paths):
             models.setdefault(path.parent.name if path.parent != folder else folder.resolve().name, path)
-    elif unnamed := [path for path in paths if path.parent not in named_folders]:
-        models.setdefault(unnamed[0].parent.name, unnamed[0])
+    elif unnamed_paths := [path for path in paths if path.parent not in named_folders]:
+        models.setdefault(unnamed_paths[0].parent.name, unnamed_paths[0])
     if len(models) > 1:
-        both = join_with_and(
+        model_names = join_with_and(
             [f"{quote(model[:200])} ({path.relative_to(folder)})" for model, path in list(models.items())[:3]]
         )
         raise CannotBeJudgedError(
-            f"{folder} has files of {len(models)} models: {both}; name the folder of one of them, or move the others "
-            "out"
+            f"{folder} has files of {len(models)} models: {model_names}; name the folder of one of them, or move the "
+            "others out"
         )
     return next(iter(models)) if named_models else ""
 
 
-def _name_model(read: Mapping[str, Any]) -> str:
+def _name_model(results: Mapping[str, Any]) -> str:
     """The model that results name, with its arguments: another revision or precision is another model."""
-    config = read.get("config")
+    config = results.get("config")
     config = config if isinstance(config, dict) else {}
     arguments = config.get("model_args")
     if isinstance(arguments, str):
         arguments = dict(each.partition("=")[::2] for each in arguments.split(",") if each)
     arguments = arguments if isinstance(arguments, dict) else {}
-    own = str(read.get("model_name") or arguments.get("pretrained") or arguments.get("model") or "")
-    more = {key: value for key, value in arguments.items() if key not in ("pretrained", "model", *PLACEMENT)}
-    return " ".join(filter(None, (own, json.dumps(more, sort_keys=True) if more else "")))
+    name = str(results.get("model_name") or arguments.get("pretrained") or arguments.get("model") or "")
+    other_arguments = {key: value for key, value in arguments.items() if key not in ("pretrained", "model", *PLACEMENT)}
+    return " ".join(filter(None, (name, json.dumps(other_arguments, sort_keys=True) if other_arguments else "")))
 
 
 #: Arguments of a model that say where and how fast it runs.
@@ -166,8 +168,8 @@ def _read_settings(run: Mapping[str, Any], task: str) -> dict[str, str]:
                 settings[setting] = "none" if value in (None, "", False) else str(value)
                 break
     for setting, pairs in TASK_SETTINGS.items():
-        for before, after in pairs:
-            value = _look_up(run, (*before, task, *after))
+        for first_keys, last_keys in pairs:
+            value = _look_up(run, (*first_keys, task, *last_keys))
             if value is not MISSING and value is not None:
                 settings[setting] = str(value)
                 break
@@ -177,12 +179,12 @@ def _read_settings(run: Mapping[str, Any], task: str) -> dict[str, str]:
 MISSING = object()
 
 
-def _look_up(read: Any, keys: tuple[str, ...]) -> Any:
+def _look_up(value: Any, keys: tuple[str, ...]) -> Any:
     for key in keys:
-        if not isinstance(read, dict) or key not in read:
+        if not isinstance(value, dict) or key not in value:
             return MISSING
-        read = read[key]
-    return read
+        value = value[key]
+    return value
 
 
 def _read_items(path: Path, metric: str) -> dict[str, ItemEvidence]:
@@ -246,8 +248,8 @@ def _read_value(path: Path, number: int, record: dict[str, Any], metric: str) ->
             f"{path}, line {number}: {metric!r} is {value:g}: the model has no score of this item, and to leave it out "
             "would select among them; put the evaluation right and repeat it, or name another metric with --metric"
         )
-    there = record.get("metrics")
-    metrics = [str(each) for each in there] if isinstance(there, list) else []
+    names = record.get("metrics")
+    metrics = [str(each) for each in names] if isinstance(names, list) else []
     raise PlumblineError(
         f"{path}, line {number}: {metric!r} is no finite number; name one of {metrics} with --metric"
         f"{nearest(metric, metrics)}"

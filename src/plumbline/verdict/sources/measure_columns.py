@@ -85,7 +85,7 @@ def choose_columns(
         for name, of_columns in _read_amounts(cells, without).items():
             for column, amount in of_columns.items():
                 amounts.setdefault(name, {}).setdefault(column, []).append((method, amount))
-    dropped, sentences = set[str](), list[str]()
+    dropped_columns, sentences = set[str](), list[str]()
     for measure, units in MEASURE_COLUMNS.items():
         names = [*units, *(name for name in amounts if measure == "seconds" and name not in MEASURE_NAMES)]
         names = [name for name in names if name in amounts][: 1 if measure in ("seconds", "memory_bytes") else None]
@@ -93,19 +93,19 @@ def choose_columns(
         factors = {each: _compare_methods(of_runs) for each, of_runs in columns.items() if len(of_runs) == len(runs)}
         if len(factors) < 2:
             continue
-        counts = max(factors, key=lambda each: factors[each])
-        dropped |= {*columns} - {counts}
+        chosen_column = max(factors, key=lambda each: factors[each])
+        dropped_columns |= {*columns} - {chosen_column}
         of_one_name = [[*map(amounts[name].get, factors)] for name in names]
-        disagree = any(len({tuple(each) for each in of_name if each}) > 1 for of_name in of_one_name)
-        if disagree or not all(math.isclose(factor, factors[counts]) for factor in factors.values()):
+        has_disagreement = any(len({tuple(each) for each in of_name if each}) > 1 for of_name in of_one_name)
+        if has_disagreement or not all(math.isclose(factor, factors[chosen_column]) for factor in factors.values()):
             sentences.append(
-                f"{quote_columns(factors)} disagree: {quote(counts)} counts as {MEASURES[measure]}; in none the "
+                f"{quote_columns(factors)} disagree: {quote(chosen_column)} counts as {MEASURES[measure]}; in none the "
                 "methods differ more."
             )
-    without |= dropped
-    left = dict.fromkeys(each for _, cells in runs for each in list_contradictions(cells, without=without))
-    sentences += [f"Not read, since they differ: {quote_columns(each)}." for each in left]
-    return frozenset(dropped), sentences
+    without |= dropped_columns
+    contradictions = dict.fromkeys(each for _, cells in runs for each in list_contradictions(cells, without=without))
+    sentences += [f"Not read, since they differ: {quote_columns(each)}." for each in contradictions]
+    return frozenset(dropped_columns), sentences
 
 
 def _compare_methods(of_runs: Sequence[tuple[str, float]]) -> float:
@@ -188,24 +188,24 @@ def find_start_column(
     One column says it of all: moments of two (when a run was submitted, and when it began) are in no order.
     """
     columns = {_normalize(name): name for row in rows for name in row if name not in without}
-    seeming, lack = "", ""
+    candidate, lack = "", ""
     for name in (columns[each] for each in MOMENTS if each in columns):
         cells = [row.get(name) for row in rows]
-        if not (filled := [cell for cell in cells if cell not in (None, "")]):
+        if not (filled_cells := [cell for cell in cells if cell not in (None, "")]):
             continue
-        if not (lacks := _describe_lack(filled, len(cells))):
+        if not (problem := _describe_lack(filled_cells, len(cells))):
             return name, "", ""
-        seeming, lack = (seeming, lack) if seeming else (name, lacks)
-    return "", seeming, lack
+        candidate, lack = (candidate, lack) if candidate else (name, problem)
+    return "", candidate, lack
 
 
-def _describe_lack(filled: Sequence[Any], count: int) -> str:
-    for cell in filled:
+def _describe_lack(filled_cells: Sequence[Any], count: int) -> str:
+    for cell in filled_cells:
         if _read_moment(cell) is None:
             return f"has {str(cell)[:40]!r}, which is no day with a time as in 2026-10-01T10:00:00, nor a Unix time"
-    if len(filled) < count:
+    if len(filled_cells) < count:
         return "is empty of some runs"
-    has_zone = {bool(_ZONE.search(cell.strip())) for cell in filled if _read_amount(cell) is None}
+    has_zone = {bool(_ZONE.search(cell.strip())) for cell in filled_cells if _read_amount(cell) is None}
     return "has a time zone in some rows alone" if len(has_zone) > 1 else ""
 
 

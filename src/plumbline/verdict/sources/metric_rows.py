@@ -36,7 +36,7 @@ def choose_metric(rows: FileRows, columns: ColumnNames) -> tuple[str, str, tuple
 
 
 def read_runs_without(
-    rows: FileRows, columns: ColumnNames, statuses: RunStatuses, chosen: Sequence[FileRow], metric: str
+    rows: FileRows, columns: ColumnNames, statuses: RunStatuses, chosen_rows: Sequence[FileRow], metric: str
 ) -> dict[tuple[str, str], RunEvidence]:
     """Read the runs of which rows of other metrics alone tell how they ended, by method and seed.
 
@@ -46,21 +46,21 @@ def read_runs_without(
     Raises:
         PlumblineError: rows of another metric are of lost runs, and no seeds tell of which.
     """
-    lines = {row.line for row in chosen}
-    others = [row for row in rows.rows if row.line not in lines and row.cells[columns.method]]
+    lines = {row.line for row in chosen_rows}
+    other_rows = [row for row in rows.rows if row.line not in lines and row.cells[columns.method]]
     if columns.seed not in rows.columns:
-        _require_lost_rows(rows, columns, statuses, others, metric)
+        _require_lost_rows(rows, columns, statuses, other_rows, metric)
         return {}
-    stepped = rows.has_steps(columns)
-    last = {_name_run(row, columns): row.line for row in rows.rows}
-    there = {_name_run(row, columns) for row in chosen}
+    has_steps = rows.has_steps(columns)
+    last_lines = {_name_run(row, columns): row.line for row in rows.rows}
+    chosen_keys = {_name_run(row, columns) for row in chosen_rows}
     runs: dict[tuple[str, str], RunEvidence] = {}
-    for row in others:
+    for row in other_rows:
         if not row.cells[columns.seed]:
             continue
         key, (status, word) = _name_run(row, columns), statuses.read_status(row)
-        is_of_end = status == CRASH or (status == RUNNING and (not stepped or last[key] == row.line))
-        if key in there and not is_of_end:
+        is_of_end = status == CRASH or (status == RUNNING and (not has_steps or last_lines[key] == row.line))
+        if key in chosen_keys and not is_of_end:
             continue
         if status not in (CRASH, RUNNING):
             is_lost = is_non_finite(row.cells[columns.value].strip(QUOTES))
@@ -71,17 +71,17 @@ def read_runs_without(
 
 
 def _require_lost_rows(
-    rows: FileRows, columns: ColumnNames, statuses: RunStatuses, others: Sequence[FileRow], metric: str
+    rows: FileRows, columns: ColumnNames, statuses: RunStatuses, other_rows: Sequence[FileRow], metric: str
 ) -> None:
     """Require that a method has as many rows of lost runs in the metric as in others, where no seed tells its runs."""
-    lost = {row.line for row in rows.rows if statuses.read_status(row).meaning in (CRASH, RUNNING)}
-    others_lines = {row.line for row in others}
-    expected = Counter(row.cells[columns.method] for row in rows.rows if row.line in lost - others_lines)
+    lost_lines = {row.line for row in rows.rows if statuses.read_status(row).meaning in (CRASH, RUNNING)}
+    other_lines = {row.line for row in other_rows}
+    expected_counts = Counter(row.cells[columns.method] for row in rows.rows if row.line in lost_lines - other_lines)
     counts = Counter[tuple[str, str]]()
-    for row in others:
+    for row in other_rows:
         method = row.cells[columns.method]
-        counts[method, row.cells[METRIC]] += row.line in lost
-        if counts[method, row.cells[METRIC]] > expected[method]:
+        counts[method, row.cells[METRIC]] += row.line in lost_lines
+        if counts[method, row.cells[METRIC]] > expected_counts[method]:
             rows.fail(
                 row,
                 METRIC,
@@ -91,22 +91,22 @@ def _require_lost_rows(
 
 
 def list_non_finite_losses(
-    rows: FileRows, columns: ColumnNames, metric: str, column: str, counted: Mapping[tuple[str, str], FileRow]
+    rows: FileRows, columns: ColumnNames, metric: str, column: str, counted_rows: Mapping[tuple[str, str], FileRow]
 ) -> list[str]:
     """State which other losses and norms of runs that count are no numbers, although those of other runs are.
 
-    `counted`: the row of each run that counts, by method and seed; `column`: that of the metric.
+    `counted_rows`: the row of each run that counts, by method and seed; `column`: that of the metric.
     """
     cells: dict[str, dict[object, tuple[int, str]]] = {}
     if column == metric:
         for name in rows.columns:
             if has_word(name, LOSS_METRICS) and name not in (column, columns.seed, columns.method):
-                cells[name] = {row.line: (row.line, row.cells[name]) for row in counted.values()}
+                cells[name] = {row.line: (row.line, row.cells[name]) for row in counted_rows.values()}
     else:
         for row in rows.rows:
             key = _name_run(row, columns) if columns.seed in rows.columns else row.line
             name = row.cells[METRIC]
-            if name != metric and has_word(name, LOSS_METRICS) and (key in counted or key == row.line):
+            if name != metric and has_word(name, LOSS_METRICS) and (key in counted_rows or key == row.line):
                 cells.setdefault(name, {})[key] = row.line, row.cells[column]  # the last, of several steps
     sentences = []
     for name, of_runs in cells.items():

@@ -75,15 +75,15 @@ class PrintedSettings:
 
     def read(self, line: str, *, evaluated: bool) -> None:
         """Read a line; `evaluated`: the run's first evaluation stands above it, or on it."""
-        if evaluated and all(about[1] for about in _ABOUT.finditer(line)):
+        if evaluated and all(topic[1] for topic in _ABOUT.finditer(line)):
             return
-        for name, value, before in find_pairs(line):
+        for name, value, prefix in find_pairs(line):
             self.left -= 1
             if self.left < 0:
                 return
-            if find_size_unit(name, before) and parse_amount(value) is not None:
-                own = _ABOUT.search(name.replace("_", " ")) is not None
-                _add_value(self.sizes, name if own else f"{_find_topic(before)} {name}", value)
+            if find_size_unit(name, prefix) and parse_amount(value) is not None:
+                has_topic = _ABOUT.search(name.replace("_", " ")) is not None
+                _add_value(self.sizes, name if has_topic else f"{_find_topic(prefix)} {name}", value)
             elif not evaluated and _COURSE.search(line) is None:
                 _add_value(self.settings, name, value)
         for name, value in _find_covered_sizes(line):
@@ -120,30 +120,30 @@ def read_settings(lines: Sequence[str], evaluations: Sequence[Sequence[int]]) ->
 
 def find_pairs(line: str) -> Iterator[tuple[str, str, str]]:
     """The pairs of a line: name, value, and what stands before them; the hyphens of a flag's name are underscores."""
-    read = list(islice(_PAIR.finditer(line), PAIRS))
-    if len(read) < 2 and (whole := _LINE.fullmatch(line)) and len(whole[2].split()) <= WORDS:
-        yield whole[1], whole[2].strip(), ""
+    matches = list(islice(_PAIR.finditer(line), PAIRS))
+    if len(matches) < 2 and (line_match := _LINE.fullmatch(line)) and len(line_match[2].split()) <= WORDS:
+        yield line_match[1], line_match[2].strip(), ""
         return
-    for each in read:
-        name, before = each[1] or each[2].replace("-", "_"), line[max(0, each.start() - BEFORE) : each.start()]
-        if measured := _MEASURED_BEFORE.search(before):
-            name = f"{measured[1]}_{name}"
-        elif name.lower() in _WITH_THE_WORD_BEFORE and (word := re.search(r"([A-Za-z]{1,40})[ \t]{1,2}$", before)):
+    for match in matches:
+        name, prefix = match[1] or match[2].replace("-", "_"), line[max(0, match.start() - BEFORE) : match.start()]
+        if measured_match := _MEASURED_BEFORE.search(prefix):
+            name = f"{measured_match[1]}_{name}"
+        elif name.lower() in _WITH_THE_WORD_BEFORE and (word := re.search(r"([A-Za-z]{1,40})[ \t]{1,2}$", prefix)):
             name = f"{word[1]}_{name}"
-        value = each[3].strip("\"'")
-        if parse_amount(value) is not None and (unit := _UNIT_BEHIND.match(line, each.end())):
+        value = match[3].strip("\"'")
+        if parse_amount(value) is not None and (unit := _UNIT_BEHIND.match(line, match.end())):
             value += unit[0]
-        yield name, value, before
+        yield name, value, prefix
 
 
-def find_size_unit(name: str, before: str) -> str:
+def find_size_unit(name: str, prefix: str) -> str:
     """What a size of an evaluation is counted in, by its name and what stands before it; empty of any other name."""
     parts = split_name(name)
     unit = next((part for part in reversed(parts) if _UNIT.fullmatch(part)), "")
     if not unit or not _NO_SIZE.isdisjoint(parts):
         return ""
-    about = [*_ABOUT.finditer(f"{before} {name}".replace("_", " "))]
-    return unit if about and not about[-1][1] else ""
+    topics = [*_ABOUT.finditer(f"{prefix} {name}".replace("_", " "))]
+    return unit if topics and not topics[-1][1] else ""
 
 
 def split_name(name: str) -> list[str]:
@@ -155,8 +155,8 @@ def parse_amount(value: str) -> float | None:
     """The number that a value is, with separators of thousands or ``k``, ``M``, ``B`` at its end; None of another."""
     text = value.replace(",", "").replace("_", "").rstrip(".")
     factor = _SUFFIXES.get(text[-1:].lower(), 1.0)
-    read = parse_number(text[:-1] if factor > 1 else text)
-    return None if read is None or not math.isfinite(read) else factor * read
+    number = parse_number(text[:-1] if factor > 1 else text)
+    return None if number is None or not math.isfinite(number) else factor * number
 
 
 def _read_evaluation_sizes(lines: Sequence[str]) -> dict[str, list[str]]:
@@ -183,13 +183,13 @@ def _read_evaluation_sizes(lines: Sequence[str]) -> dict[str, list[str]]:
 
 def _find_covered_sizes(line: str) -> Iterator[tuple[str, str]]:
     """What a sentence says of an evaluation's size: ``Evaluating on 1,000 batches``."""
-    for covered in _COVERS.finditer(line):
-        yield f"evaluation {covered[2].lower()}", covered[1]
+    for match in _COVERS.finditer(line):
+        yield f"evaluation {match[2].lower()}", match[1]
 
 
-def _find_topic(before: str) -> str:
+def _find_topic(prefix: str) -> str:
     """The first word of a line that is about an evaluation, before a size whose own name does not say so."""
-    return next((word for word in re.findall(r"[\w-]{1,40}", before) if _ABOUT.search(word.replace("_", " "))), "")
+    return next((word for word in re.findall(r"[\w-]{1,40}", prefix) if _ABOUT.search(word.replace("_", " "))), "")
 
 
 def _add_value(values_by_name: dict[str, list[str]], name: str, value: str) -> None:

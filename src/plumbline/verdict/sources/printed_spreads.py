@@ -41,28 +41,32 @@ class PrintedSpread:
     spread: str = ""
 
 
-def drop_units(rows: FileRows, column: str, chosen: Sequence[FileRow]) -> tuple[FileRows, tuple[FileRow, ...], str]:
+def drop_units(
+    rows: FileRows, column: str, chosen_rows: Sequence[FileRow]
+) -> tuple[FileRows, tuple[FileRow, ...], str]:
     """Drop a % after every value of a column, and say so in a sentence; unchanged, without one, where there is none.
 
     Raises:
         PlumblineError: some values have it and others have not.
     """
-    filled = [row for row in chosen if row.cells[column] and not is_non_finite(row.cells[column])]
-    bare = [row for row in filled if "%" not in row.cells[column]]
-    if not filled or len(bare) == len(filled):
-        return rows, tuple(chosen), ""
-    if bare:
-        with_unit = next(row for row in filled if row not in bare)
+    filled_rows = [row for row in chosen_rows if row.cells[column] and not is_non_finite(row.cells[column])]
+    bare_rows = [row for row in filled_rows if "%" not in row.cells[column]]
+    if not filled_rows or len(bare_rows) == len(filled_rows):
+        return rows, tuple(chosen_rows), ""
+    if bare_rows:
+        unit_row = next(row for row in filled_rows if row not in bare_rows)
         rows.fail(
-            bare[0],
+            bare_rows[0],
             column,
-            f"{bare[0].cells[column]!r} has no %, and {with_unit.cells[column]!r} in line {with_unit.line} has one; "
+            f"{bare_rows[0].cells[column]!r} has no %, and {unit_row.cells[column]!r} in line {unit_row.line} has one; "
             "write all of them in one unit",
         )
-    plain = {row.line: replace(row, cells=row.cells | {column: _UNIT.sub("", row.cells[column])}) for row in chosen}
-    every = tuple(plain.get(row.line, row) for row in rows.rows)
+    plain_rows = {
+        row.line: replace(row, cells=row.cells | {column: _UNIT.sub("", row.cells[column])}) for row in chosen_rows
+    }
+    all_rows = tuple(plain_rows.get(row.line, row) for row in rows.rows)
     note = f"Every value in column {quote(column)} ends in %, which is a unit and was dropped: gains are in its points."
-    return replace(rows, rows=every), tuple(plain.values()), note
+    return replace(rows, rows=all_rows), tuple(plain_rows.values()), note
 
 
 def read_summaries(
@@ -70,7 +74,7 @@ def read_summaries(
     columns: ColumnNames,
     metric: str,
     column: str,
-    chosen: Sequence[FileRow],
+    chosen_rows: Sequence[FileRow],
     spread_options: PrintedSpread,
     *,
     unit: bool,
@@ -83,33 +87,41 @@ def read_summaries(
         PlumblineError: some means have a spread and others have not; a method is there twice; the number of runs, or
             what the spread is, is said nowhere or twice.
     """
-    filled = [row for row in chosen if row.cells[column] and not is_non_finite(row.cells[column])]
-    spreads = [row for row in filled if _split_spread(row.cells[column]) is not None]
+    filled_rows = [row for row in chosen_rows if row.cells[column] and not is_non_finite(row.cells[column])]
+    spread_rows = [row for row in filled_rows if _split_spread(row.cells[column]) is not None]
     is_stated = spread_options != PrintedSpread()
     if columns.seed in rows.columns:
-        if spreads or is_stated:
-            problem = f"line {spreads[0].line} has {spreads[0].cells[column]!r}" if spreads else "of means and spreads"
+        if spread_rows or is_stated:
+            problem = (
+                f"line {spread_rows[0].line} has {spread_rows[0].cells[column]!r}"
+                if spread_rows
+                else "of means and spreads"
+            )
             raise PlumblineError(
                 f"{rows.path}: by its column {columns.seed!r} a row is one run, which has one value; {problem}. Take "
                 "that column out if rows are means of several runs, or leave out --seeds and --spread"
             )
         return None
     spread_column = _find_spread_column(rows, column)
-    if not spreads and spread_column is None:
+    if not spread_rows and spread_column is None:
         if is_stated:
             raise PlumblineError(
                 f"{rows.path}: --seeds and --spread are about means with their standard deviations, and {column!r} has "
                 "none: write cells as '55.2 ± 0.4', or add a column std beside it; or leave them out"
             )
         return None
-    if spreads and spread_column is not None:
-        rows.fail(spreads[0], column, f"{spreads[0].cells[column]!r} has a spread, and so has column {spread_column!r}")
-    if spreads and (bare := [row for row in filled if row not in spreads]):
+    if spread_rows and spread_column is not None:
         rows.fail(
-            bare[0],
+            spread_rows[0],
             column,
-            f"{bare[0].cells[column]!r} is no mean with its spread, and {spreads[0].cells[column]!r} in line "
-            f"{spreads[0].line} is one; write all of them as '55.2 ± 0.4', or one row a run with its seed",
+            f"{spread_rows[0].cells[column]!r} has a spread, and so has column {spread_column!r}",
+        )
+    if spread_rows and (bare_rows := [row for row in filled_rows if row not in spread_rows]):
+        rows.fail(
+            bare_rows[0],
+            column,
+            f"{bare_rows[0].cells[column]!r} is no mean with its spread, and {spread_rows[0].cells[column]!r} in line "
+            f"{spread_rows[0].line} is one; write all of them as '55.2 ± 0.4', or one row a run with its seed",
         )
     if columns.step in rows.columns:
         raise PlumblineError(
@@ -117,13 +129,13 @@ def read_summaries(
             "out that column"
         )
     if unit and spread_column is not None:
-        rows, chosen, _ = drop_units(rows, spread_column, chosen)
+        rows, chosen_rows, _ = drop_units(rows, spread_column, chosen_rows)
     counts = _find_column(rows, column, COUNTS)
     _require_stated_once(rows, spread_options, counts, spread_column)
     kind = spread_options.spread or SPREADS[_strip_metric_name(spread_column or "", column)]
-    summaries, empty = dict[str, RunsSummary](), dict[str, tuple[int, ...]]()
+    summaries, empty_lines = dict[str, RunsSummary](), dict[str, tuple[int, ...]]()
     lines = dict[str, int]()
-    for row in chosen:
+    for row in chosen_rows:
         method = rows.read_text(row, columns.method)
         if method in lines:
             rows.fail(
@@ -134,15 +146,15 @@ def read_summaries(
             )
         lines[method] = row.line
         if not row.cells[column]:
-            empty[method] = (row.line,)
+            empty_lines[method] = (row.line,)
             continue
         n = spread_options.seeds if counts is None else _read_run_count(rows, row, counts)
         assert n is not None
-        split = _split_spread(row.cells[column])
-        mean, spread = split or (row.cells[column], rows.read_text(row, spread_column or column))
+        parts = _split_spread(row.cells[column])
+        mean, spread = parts or (row.cells[column], rows.read_text(row, spread_column or column))
         summaries[method] = _make_summary(rows, row, column, mean, spread, kind, n)
-    notes = tuple(_write_notes(column, spread_column, counts, kind, spreads))
-    return Evidence(metric=metric, summaries=summaries, files=(rows.path,), without=empty, notes=notes)
+    notes = tuple(_write_notes(column, spread_column, counts, kind, spread_rows))
+    return Evidence(metric=metric, summaries=summaries, files=(rows.path,), without=empty_lines, notes=notes)
 
 
 def _require_stated_once(
@@ -166,24 +178,24 @@ def _require_stated_once(
 
 
 def _write_notes(
-    column: str, spread_column: str | None, counts: str | None, kind: str, spreads: Sequence[FileRow]
+    column: str, spread_column: str | None, counts: str | None, kind: str, spread_rows: Sequence[FileRow]
 ) -> Sequence[str]:
     runs = "what --seeds says" if counts is None else f"column {quote(counts)}"
     spread = f"{kind}, as --spread says" if spread_column is None else f"column {quote(spread_column)}"
     notes = [f"From means and standard deviations of n runs, as printed (n: {runs}; the spread: {spread})."]
     if kind == SEM:
         notes.append("Standard errors of the mean are printed: each was multiplied by the root of its n.")
-    bracketed = next((row.cells[column] for row in spreads if "(" in row.cells[column]), "")
-    if split := _split_spread(bracketed):
-        notes.append(f"{quote(bracketed)} was read as {' ± '.join(split)}.")
+    bracketed_cell = next((row.cells[column] for row in spread_rows if "(" in row.cells[column]), "")
+    if parts := _split_spread(bracketed_cell):
+        notes.append(f"{quote(bracketed_cell)} was read as {' ± '.join(parts)}.")
     return notes
 
 
 def _strip_metric_name(name: str, column: str) -> str:
     """The bare word of a column's name, ``std`` of ``acc_std`` where the metric is ``acc``."""
-    low = name.lower().strip()
-    own = re.fullmatch(rf"{re.escape(column.lower())}[\s_.:-]+(.+)", low)
-    return own[1] if own else low
+    lower_name = name.lower().strip()
+    match = re.fullmatch(rf"{re.escape(column.lower())}[\s_.:-]+(.+)", lower_name)
+    return match[1] if match else lower_name
 
 
 def _find_columns(rows: FileRows, column: str, known_names: Iterable[str]) -> list[str]:
@@ -213,8 +225,8 @@ def _find_spread_column(rows: FileRows, column: str) -> str | None:
     spread_column = _find_column(rows, column, SPREADS)
     if spread_column is None or spread_column.lower().strip() not in SPREADS:
         return spread_column
-    before = [each for each in rows.columns[: rows.columns.index(spread_column)] if each.lower() not in COUNTS]
-    if before[-1:] != [column]:
+    names = [each for each in rows.columns[: rows.columns.index(spread_column)] if each.lower() not in COUNTS]
+    if names[-1:] != [column]:
         raise PlumblineError(
             f"{rows.path}: column {spread_column!r} may be of another metric than {column!r}: put it right after "
             f"{column!r}, or name it '{column}_{spread_column}'"
@@ -225,17 +237,17 @@ def _find_spread_column(rows: FileRows, column: str) -> str | None:
 def list_unread_columns(rows: FileRows, columns: ColumnNames, column: str) -> list[str]:
     """State which columns about several runs were not read, of a file with a row for each run."""
     names = [*_find_columns(rows, column, SPREADS), *_find_columns(rows, column, COUNTS)]
-    seeded = columns.seed in rows.columns
-    reason = f"column {quote(columns.seed)} says" if seeded else "no column of spreads says otherwise"
+    has_seeds = columns.seed in rows.columns
+    reason = f"column {quote(columns.seed)} says" if has_seeds else "no column of spreads says otherwise"
     return [f"Not read, since each row is one run ({reason} so): {', '.join(map(quote, names))}."] * bool(names)
 
 
 def _split_spread(cell: str) -> tuple[str, str] | None:
     """Mean and spread of a cell, as text with their digits; None if it has no spread."""
-    bare = re.sub(r"\s+", " ", _DRESS.sub(" ", cell.replace("−", "-"))).strip()
-    if match := _PLUS_MINUS.fullmatch(bare):
+    text = re.sub(r"\s+", " ", _DRESS.sub(" ", cell.replace("−", "-"))).strip()
+    if match := _PLUS_MINUS.fullmatch(text):
         return match[1], match[2]
-    if not (match := _BRACKET.fullmatch(bare)):
+    if not (match := _BRACKET.fullmatch(text)):
         return None
     mean, digit, spread = match[1], match[2], match[3]
     if spread is not None:

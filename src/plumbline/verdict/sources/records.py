@@ -153,26 +153,30 @@ def read_table(folder: Path, part: TablePart, log: LogPart) -> list[Record]:
 
 
 def _find_table(text: str, part: TablePart, page: Path) -> tuple[list[str], list[list[str]]]:
-    required = [name for name in (part.number, part.headline, part.step, part.date, part.log, part.description) if name]
-    begun, nearby = not part.heading, list[str]()
+    required_columns = [
+        name for name in (part.number, part.headline, part.step, part.date, part.log, part.description) if name
+    ]
+    is_below_heading, nearby_columns = not part.heading, list[str]()
     lines = text.split("\n")
     for place, line in enumerate(lines):
         if line.startswith("#"):
-            begun = begun or line.strip("# \t") == part.heading
+            is_below_heading = is_below_heading or line.strip("# \t") == part.heading
             continue
-        if not begun or "|" not in line or place + 1 == len(lines) or not _is_rule(lines[place + 1]):
+        if not is_below_heading or "|" not in line or place + 1 == len(lines) or not _is_rule(lines[place + 1]):
             continue
         columns = _split_cells(line)
-        if set(required) <= set(columns):
+        if set(required_columns) <= set(columns):
             rows = []
             for each in lines[place + 2 : place + 2 + ROWS]:
                 if "|" not in each:
                     break
                 rows.append(_split_cells(each))
             return columns, rows
-        nearby += columns
-    missing = [name for name in required if name not in nearby]
-    missing_text = f"{missing[0]!r}{nearest(missing[0], nearby)}" if missing else "its columns"
+        nearby_columns += columns
+    missing_columns = [name for name in required_columns if name not in nearby_columns]
+    missing_text = (
+        f"{missing_columns[0]!r}{nearest(missing_columns[0], nearby_columns)}" if missing_columns else "its columns"
+    )
     raise PlumblineError(
         f"{page}: no table{f' below {part.heading!r}' if part.heading else ''} has the column {missing_text}"
     )
@@ -190,14 +194,14 @@ def _split_cells(line: str) -> list[str]:
 
 def _read_record(cells: dict[str, str], part: TablePart, form: LineForm, order: int) -> Record:
     record = Record(name=cells.get(part.number, "") or f"row {order + 1}", order=order)
-    claimed = cells.get(part.headline, "")
-    match = form.read(claimed)
+    headline = cells.get(part.headline, "")
+    match = form.read(headline)
     value = parse_number(match[1]["value"]) if match is not None else None
     if match is not None and value is not None and math.isfinite(value):
         record.headline = Printed(value, count_decimals(match[1]["value"]))
         record.printed_n = int(match[1]["n"]) if "n" in match[1] else None
     else:
-        record.unread.append(f"the headline {claimed[:60]!r} has not the form {form.text!r}")
+        record.unread.append(f"the headline {headline[:60]!r} has not the form {form.text!r}")
     if part.step:
         step = _WHOLE.match(cells.get(part.step, ""))
         record.step = int(step[1]) if step else None

@@ -95,12 +95,12 @@ class FileRows:
         Raises:
             PlumblineError: one was named, and is not there.
         """
-        names, usual = {"seed": columns.seed, "step": columns.step}, ColumnNames()
+        names, defaults = {"seed": columns.seed, "step": columns.step}, ColumnNames()
         for kind, name in names.items():
-            alike = [each for each in self.columns if each.lower() == name.lower()]
-            if name and not alike and name != getattr(usual, kind):
+            matches = [each for each in self.columns if each.lower() == name.lower()]
+            if name and not matches and name != getattr(defaults, kind):
                 self.require((name,), (f"--{kind}-column",))
-            names[kind] = alike[0] if len(alike) == 1 else name
+            names[kind] = matches[0] if len(matches) == 1 else name
         return replace(columns, seed=names["seed"], step=names["step"])
 
     def read_text(self, row: FileRow, column: str) -> str:
@@ -110,9 +110,9 @@ class FileRows:
             PlumblineError: the cell is empty.
         """
         if not (cell := row.cells[column]):
-            empty = [each.line for each in self.rows if not each.cells[column]]
-            also = f" (as in {len(empty) - 1} more: {name_lines(empty)})" if len(empty) > 1 else ""
-            self.fail(row, column, f"is empty{also}; every row needs one: fill it in, or delete the row")
+            lines = [each.line for each in self.rows if not each.cells[column]]
+            hint = f" (as in {len(lines) - 1} more: {name_lines(lines)})" if len(lines) > 1 else ""
+            self.fail(row, column, f"is empty{hint}; every row needs one: fill it in, or delete the row")
         return cell
 
     def read_number(self, row: FileRow, column: str) -> float:
@@ -122,8 +122,8 @@ class FileRows:
             PlumblineError: the cell is empty, or holds no number.
         """
         cell = self.read_text(row, column)
-        bare = cell[1:-1] if cell[0] in QUOTES and cell[0] == cell[-1] else cell
-        if "_" in bare or (number := parse_float(bare)) is None:
+        text = cell[1:-1] if cell[0] in QUOTES and cell[0] == cell[-1] else cell
+        if "_" in text or (number := parse_float(text)) is None:
             self.fail(row, column, f"{cell!r} is not a number; write it as 0.123 or 1.23e-1, without units")
         return number
 
@@ -166,24 +166,26 @@ def read_rows(path: Path) -> FileRows:
 
 def _read_delimited(path: Path, text: str) -> FileRows:
     separator = SUFFIXES[path.suffix]
-    filled: list[tuple[int, list[str]]] = []
-    for line, read in split_rows(path, text, separator):
-        cells = [strip_escapes(cell).strip() for cell in read]  # colours of a terminal, in a console that was saved
+    filled_rows: list[tuple[int, list[str]]] = []
+    for line, row in split_rows(path, text, separator):
+        cells = [strip_escapes(cell).strip() for cell in row]  # colours of a terminal, in a console that was saved
         if any(cells):
-            filled.append((line, cells))
-            _refuse_too_many(path, len(filled) - 1)
-    columns = tuple(filled[0][1]) if filled else ()
+            filled_rows.append((line, cells))
+            _refuse_too_many(path, len(filled_rows) - 1)
+    columns = tuple(filled_rows[0][1]) if filled_rows else ()
     for mark, name in _OTHER_MARKS:
         if len(columns) == 1 and mark in columns[0]:
             raise PlumblineError(
-                f"{path}, line {filled[0][0]}: its cells are separated by {name}; write "
+                f"{path}, line {filled_rows[0][0]}: its cells are separated by {name}; write "
                 f"{'tabs' if separator == TAB else 'commas'} between them, and numbers with a point"
             )
     if len(set(columns)) < len(columns):
-        twice = next(column for column in columns if columns.count(column) > 1)
-        raise PlumblineError(f"{path}, line {filled[0][0]}: the column {twice!r} is there twice; rename one")
+        repeated_column = next(column for column in columns if columns.count(column) > 1)
+        raise PlumblineError(
+            f"{path}, line {filled_rows[0][0]}: the column {repeated_column!r} is there twice; rename one"
+        )
     rows = []
-    for line, cells in filled[1:]:
+    for line, cells in filled_rows[1:]:
         if len(cells) != len(columns):
             raise PlumblineError(
                 f"{path}, line {line}: {len(cells)} cells under {len(columns)} columns; are cells separated by "
@@ -207,17 +209,17 @@ def _read_json_lines(path: Path, text: str) -> FileRows:
 
 def _read_json_array(path: Path, text: str) -> FileRows:
     """Rows of a .json file: its array of objects; a row's number is its place in the array."""
-    read = _parse_json(str(path), text)
-    if isinstance(read, dict):
-        arrays = [value for value in read.values() if isinstance(value, list) and value]
-        read = arrays[0] if len(arrays) == 1 else None
-    if not isinstance(read, list) or not all(isinstance(record, dict) for record in read):
+    content = _parse_json(str(path), text)
+    if isinstance(content, dict):
+        arrays = [value for value in content.values() if isinstance(value, list) and value]
+        content = arrays[0] if len(arrays) == 1 else None
+    if not isinstance(content, list) or not all(isinstance(record, dict) for record in content):
         raise PlumblineError(
             f"{path} is neither an array of objects, one a run, nor an object with one such array; write a line for "
             "each run as .jsonl"
         )
-    _refuse_too_many(path, len(read))
-    return make_rows(path, list(enumerate(read, start=1)))
+    _refuse_too_many(path, len(content))
+    return make_rows(path, list(enumerate(content, start=1)))
 
 
 def _refuse_too_many(path: Path, rows: int) -> None:

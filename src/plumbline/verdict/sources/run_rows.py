@@ -58,63 +58,74 @@ def read_table(
     """
     rows.require((columns.method,), ("--method-column",))
     columns = rows.match_case(columns)
-    metric, column, chosen = choose_metric(rows, columns)
+    metric, column, chosen_rows = choose_metric(rows, columns)
     rows.require((column,), ("--metric",))
-    rows, chosen, unit = drop_units(rows, column, chosen)
-    unit_notes = [unit] if unit else []
-    printed = read_summaries(rows, columns, metric, column, chosen, spread_options or PrintedSpread(), unit=bool(unit))
-    read = {columns.method, columns.seed, columns.step, column, METRIC}
-    if printed is not None:
-        counted = {(row.cells[columns.method], ""): row for row in chosen}
-        notes = [*printed.notes, *unit_notes, *_note_left_out(metric, printed.without)]
-        return replace(printed, notes=tuple(notes), told=tuple(list_other_evaluations(counted, {*rows.columns} - read)))
+    rows, chosen_rows, unit_note = drop_units(rows, column, chosen_rows)
+    unit_notes = [unit_note] if unit_note else []
+    summary = read_summaries(
+        rows, columns, metric, column, chosen_rows, spread_options or PrintedSpread(), unit=bool(unit_note)
+    )
+    named_columns = {columns.method, columns.seed, columns.step, column, METRIC}
+    if summary is not None:
+        counted_rows = {(row.cells[columns.method], ""): row for row in chosen_rows}
+        notes = [*summary.notes, *unit_notes, *_note_left_out(metric, summary.without)]
+        return replace(
+            summary,
+            notes=tuple(notes),
+            told=tuple(list_other_evaluations(counted_rows, {*rows.columns} - named_columns)),
+        )
     statuses = RunStatuses(rows, columns)
-    step_notes = check_no_steps(rows, columns, chosen, without={*read, *statuses.columns})
-    runs, notes = _group_by_run(rows, columns, statuses, column, chosen)
-    runs |= {key: [run] for key, run in read_runs_without(rows, columns, statuses, chosen, metric).items()}
+    step_notes = check_no_steps(rows, columns, chosen_rows, without={*named_columns, *statuses.columns})
+    runs, notes = _group_by_run(rows, columns, statuses, column, chosen_rows)
+    runs |= {key: [run] for key, run in read_runs_without(rows, columns, statuses, chosen_rows, metric).items()}
     notes += [*unit_notes, *list_unread_columns(rows, columns, column)]
     row_of: dict[int | None, FileRow] = {row.line: row for row in rows.rows}
-    picked = _choose_steps(rows, columns, runs, higher=higher, at_step=at_step, notes=notes)
-    counted = {key: row_of[run.line] for key, run in picked.items() if run.value is not None}
-    others = frozenset((column, columns.step))
-    dropped, disagreeing = choose_columns([(method, row.cells) for (method, _), row in counted.items()], without=others)
-    others |= dropped
-    start, *seeming = find_start_column([row.cells for row in counted.values()], without=others)
+    chosen_runs = _choose_steps(rows, columns, runs, higher=higher, at_step=at_step, notes=notes)
+    counted_rows = {key: row_of[run.line] for key, run in chosen_runs.items() if run.value is not None}
+    excluded_columns = frozenset((column, columns.step))
+    dropped_columns, disagreements = choose_columns(
+        [(method, row.cells) for (method, _), row in counted_rows.items()], without=excluded_columns
+    )
+    excluded_columns |= dropped_columns
+    start, *start_problem = find_start_column([row.cells for row in counted_rows.values()], without=excluded_columns)
     by_method: dict[str, dict[str, RunEvidence]] = {}
-    for (method, seed), run in picked.items():
+    for (method, seed), run in chosen_runs.items():
         cells = row_of[run.line].cells
-        measures: dict[str, Any] = {**read_measures(cells, without=others), **read_start({start: cells.get(start)})}
+        measures: dict[str, Any] = {
+            **read_measures(cells, without=excluded_columns),
+            **read_start({start: cells.get(start)}),
+        }
         own_step = {} if run.step is None else {"step": run.step}
         by_method.setdefault(method, {})[seed] = replace(run, **measures | own_step)
     every_run = [(run, row_of[run.line].cells) for of_method in by_method.values() for run in of_method.values()]
-    notes += [*_note_times(every_run, others), *_note_starts(by_method, start, *seeming)]
-    empty: dict[str, tuple[int, ...]] = {}
-    lines, unevaluated = {row.line for row in chosen}, list[str]()
+    notes += [*_note_times(every_run, excluded_columns), *_note_starts(by_method, start, *start_problem)]
+    empty_methods: dict[str, tuple[int, ...]] = {}
+    lines, unevaluated_runs = {row.line for row in chosen_rows}, list[str]()
     for method, of_method in by_method.items():
-        without = {seed: run for seed, run in of_method.items() if _is_empty(run)}
-        if len(without) == len(of_method):
-            empty[method] = tuple(row_of[run.line].line for run in without.values())
+        empty_runs = {seed: run for seed, run in of_method.items() if _is_empty(run)}
+        if len(empty_runs) == len(of_method):
+            empty_methods[method] = tuple(row_of[run.line].line for run in empty_runs.values())
             continue
-        for seed, run in without.items():
+        for seed, run in empty_runs.items():
             if run.line in lines:
                 problem = "is empty, and other runs of {!r} have a value; write nan if the run diverged, or its value"
                 rows.fail(run, column, problem.format(method))
-            unevaluated.append(_describe_run(method, seed))
+            unevaluated_runs.append(_describe_run(method, seed))
             del of_method[seed]
     return Evidence(
         metric=metric,
-        runs={method: of_method for method, of_method in by_method.items() if method not in empty},
+        runs={method: of_method for method, of_method in by_method.items() if method not in empty_methods},
         files=(rows.path,),
-        without=empty,
+        without=empty_methods,
         statuses=statuses.columns,
-        notes=(*notes, *_note_left_out(metric, empty)),
+        notes=(*notes, *_note_left_out(metric, empty_methods)),
         told=(
             *step_notes,
-            *[f"No row of {quote(metric)}, and left out: {name_some(unevaluated)}."] * bool(unevaluated),
+            *[f"No row of {quote(metric)}, and left out: {name_some(unevaluated_runs)}."] * bool(unevaluated_runs),
             *statuses.list_unread(),
-            *disagreeing,
-            *list_non_finite_losses(rows, columns, metric, column, counted),
-            *list_other_evaluations(counted, {*rows.columns} - {*read, *statuses.columns}),
+            *disagreements,
+            *list_non_finite_losses(rows, columns, metric, column, counted_rows),
+            *list_other_evaluations(counted_rows, {*rows.columns} - {*named_columns, *statuses.columns}),
         ),
     )
 
@@ -131,13 +142,15 @@ def _note_times(runs: Sequence[tuple[RunEvidence, Mapping[str, str]]], without: 
     ]
 
 
-def _note_starts(by_method: Mapping[str, Mapping[str, RunEvidence]], start: str, seeming: str, lack: str) -> list[str]:
+def _note_starts(
+    by_method: Mapping[str, Mapping[str, RunEvidence]], start: str, candidate: str, lack: str
+) -> list[str]:
     """State which column may say when runs were made, where it does not tell their order."""
     for of_method in by_method.values() if start else ():
         times = [run.started for run in of_method.values() if run.value is not None]
         if len({*times}) < len(times):
-            seeming, lack = start, "has one time of several runs"
-    return [f"When runs were made is not known, because column {quote(seeming)} {lack}."] * bool(seeming)
+            candidate, lack = start, "has one time of several runs"
+    return [f"When runs were made is not known, because column {quote(candidate)} {lack}."] * bool(candidate)
 
 
 def _note_left_out(metric: str, empty: Iterable[str]) -> list[str]:
@@ -146,43 +159,43 @@ def _note_left_out(metric: str, empty: Iterable[str]) -> list[str]:
 
 
 def _group_by_run(
-    rows: FileRows, columns: ColumnNames, statuses: RunStatuses, column: str, chosen: tuple[FileRow, ...]
+    rows: FileRows, columns: ColumnNames, statuses: RunStatuses, column: str, chosen_rows: tuple[FileRow, ...]
 ) -> tuple[dict[tuple[str, str], list[RunEvidence]], list[str]]:
     """The rows of each run, by method and seed."""
     notes = statuses.list_read()
-    seeded, stepped = columns.seed in rows.columns, rows.has_steps(columns)
+    has_seeds, has_steps = columns.seed in rows.columns, rows.has_steps(columns)
     by_method: dict[str, dict[str, list[RunEvidence]]] = {}
-    for row in chosen:
-        seed = normalize_seed(rows.read_text(row, columns.seed)) if seeded else ""
-        step = rows.read_number(row, columns.step) if stepped else None
+    for row in chosen_rows:
+        seed = normalize_seed(rows.read_text(row, columns.seed)) if has_seeds else ""
+        step = rows.read_number(row, columns.step) if has_steps else None
         if step is not None and not math.isfinite(step):
             rows.fail(row, columns.step, "a step is a finite number")
         of_method = by_method.setdefault(rows.read_text(row, columns.method), {})
         of_method.setdefault(seed, []).append(_read_run(rows, statuses, column, row, step))
-    if not seeded:
+    if not has_seeds:
         notes.append(
             f"There is no column {quote(columns.seed)}: each row of a method is one of its runs, and none is paired."
         )
         for method, of_method in by_method.items():
             # By value, so that another order of the rows is the same table.
-            ranked = sorted(
+            ranked_runs = sorted(
                 of_method[""],
                 key=lambda run: (run.word if run.status == CRASH else "", run.value is None, run.value or 0),
             )
-            by_method[method] = {name_by_rank(method, rank): [run] for rank, run in enumerate(ranked, start=1)}
+            by_method[method] = {name_by_rank(method, rank): [run] for rank, run in enumerate(ranked_runs, start=1)}
     runs = {(method, seed): of_run for method, of_method in by_method.items() for seed, of_run in of_method.items()}
-    resumed = []
+    resumed_runs = []
     for (method, seed), of_run in runs.items():
         if len({run.step for run in of_run}) == len(of_run):
             continue
         if (counted_rows := _drop_repeated_steps(of_run)) is None:
             _refuse_repeat(rows, columns, method, seed, of_run)
         runs[method, seed] = counted_rows
-        resumed.append(_describe_run(method, seed))
-    if resumed:
-        more = f" and {len(resumed) - 8} more" if len(resumed) > 8 else ""
+        resumed_runs.append(_describe_run(method, seed))
+    if resumed_runs:
+        more = f" and {len(resumed_runs) - 8} more" if len(resumed_runs) > 8 else ""
         notes.append(
-            f"Went on from an earlier step ({'; '.join(resumed[:8])}{more}): from there on the later rows count."
+            f"Went on from an earlier step ({'; '.join(resumed_runs[:8])}{more}): from there on the later rows count."
         )
     return runs, notes
 
@@ -209,17 +222,17 @@ def _drop_repeated_steps(of_run: list[RunEvidence]) -> list[RunEvidence] | None:
 def _refuse_repeat(rows: FileRows, columns: ColumnNames, method: str, seed: str, of_run: list[RunEvidence]) -> NoReturn:
     """Refuse a run that is there twice, with the first row that shows it."""
     lines: dict[float, int | None] = {}
-    again = next(each for each in of_run if lines.setdefault(_step_order(each), each.line) != each.line)
-    where, remedy = "", ""
-    if again.step is not None:
-        where = f" at step {again.step:g}"
+    repeat = next(each for each in of_run if lines.setdefault(_step_order(each), each.line) != each.line)
+    place, remedy = "", ""
+    if repeat.step is not None:
+        place = f" at step {repeat.step:g}"
         remedy = "; of a run that was begun again, delete the rows before that"
     elif step := next(filter(names_steps, rows.columns), ""):
         remedy = f"; if its rows are steps of one run, say so: --step-column {step}"
     rows.fail(
-        again,
+        repeat,
         columns.seed,
-        f"{method!r} has seed {seed!r}{where} already in line {lines[_step_order(again)]}; a run counts once: give a "
+        f"{method!r} has seed {seed!r}{place} already in line {lines[_step_order(repeat)]}; a run counts once: give a "
         f"repeat another seed{remedy}",
     )
 
@@ -260,48 +273,48 @@ def _choose_steps(
         if at_step:
             raise PlumblineError(f"--at-step {at_step}: {rows.path} has no column {columns.step!r}; see --step-column")
         return {key: readings[0] for key, readings in runs.items()}
-    picked: dict[tuple[str, str], RunEvidence] = {}
+    chosen_runs: dict[tuple[str, str], RunEvidence] = {}
     for key, readings in runs.items():
-        in_order = sorted(readings, key=_step_order)
-        lost = [
-            run for run in in_order if run.status == CRASH
+        ordered_runs = sorted(readings, key=_step_order)
+        lost_runs = [
+            run for run in ordered_runs if run.status == CRASH
         ]  # at any step: a run that diverged has no value at others
-        valued = [run for run in in_order if run.value is not None]
-        if lost:
-            picked[key] = lost[-1]
-        elif in_order[-1].status == RUNNING or not valued:
-            picked[key] = in_order[-1]
+        valued_runs = [run for run in ordered_runs if run.value is not None]
+        if lost_runs:
+            chosen_runs[key] = lost_runs[-1]
+        elif ordered_runs[-1].status == RUNNING or not valued_runs:
+            chosen_runs[key] = ordered_runs[-1]
         elif at_step in ("", LAST):
-            picked[key] = valued[-1]
+            chosen_runs[key] = valued_runs[-1]
         elif at_step == BEST:
-            picked[key] = (max if higher else min)(valued, key=lambda run: run.value or 0.0)
+            chosen_runs[key] = (max if higher else min)(valued_runs, key=lambda run: run.value or 0.0)
         else:
-            at_that_step = [run for run in valued if run.step == _parse_step(at_step)]
-            if not at_that_step:
+            step_runs = [run for run in valued_runs if run.step == _parse_step(at_step)]
+            if not step_runs:
                 rows.fail(readings[-1], columns.step, f"{key[0]!r}, seed {key[1]!r} has no value at step {at_step}")
-            picked[key] = at_that_step[0]
+            chosen_runs[key] = step_runs[0]
     runs_at: dict[float, list[str]] = {}
-    for (method, seed), each in picked.items():
+    for (method, seed), each in chosen_runs.items():
         if each.value is not None:
             runs_at.setdefault(_step_order(each), []).append(_describe_run(method, seed))
     ends = sorted(runs_at)
     if at_step == "" and len(ends) > 1:
-        most = max(ends, key=lambda end: len(runs_at[end]))
-        others = [f"{run} at {end:g}" for end in ends if end != most for run in runs_at[end]]
+        common_end = max(ends, key=lambda end: len(runs_at[end]))
+        other_runs = [f"{run} at {end:g}" for end in ends if end != common_end for run in runs_at[end]]
         raise CannotBeJudgedError(
-            f"{rows.path}: runs end at different steps, from {ends[0]:g} to {ends[-1]:g} ({name_some(others)}; the "
-            f"others at {most:g}); say which value counts with --at-step {ends[0]:g}, or --at-step last if each run "
-            "ended where it was meant to"
+            f"{rows.path}: runs end at different steps, from {ends[0]:g} to {ends[-1]:g} ({name_some(other_runs)}; the "
+            f"others at {common_end:g}); say which value counts with --at-step {ends[0]:g}, or --at-step last if each "
+            "run ended where it was meant to"
         )
-    several = max(len(readings) for readings in runs.values())
-    if several > 1 or at_step:
+    count = max(len(readings) for readings in runs.values())
+    if count > 1 or at_step:
         descriptions = {"": f"the last step, {ends[-1]:g}" if ends else "the last step", LAST: "each run's last step"}
         descriptions[BEST] = (
             "the best of each run's steps, as asked: chosen after the runs, and better than what any step shows"
         )
         counting_step = descriptions.get(at_step, f"step {at_step}, as asked")
-        notes.append(f"Runs have up to {format_count(several, 'step')}; the value of a run is that of {counting_step}.")
-    return picked
+        notes.append(f"Runs have up to {format_count(count, 'step')}; the value of a run is that of {counting_step}.")
+    return chosen_runs
 
 
 def _parse_step(text: str) -> float:
@@ -327,13 +340,13 @@ def read_search(rows: FileRows, columns: ColumnNames) -> Evidence:
     statuses = RunStatuses(rows, columns)
     if not statuses.columns:
         rows.require((columns.status,), ("--status-column",))
-    steps, waiting = list[SearchLogEntry](), list[int]()
+    steps, waiting_lines = list[SearchLogEntry](), list[int]()
     for row in rows.rows:
         status, word = statuses.read_status(row)
         column = next((each for each in statuses.columns if row.cells[each]), statuses.columns[0])
         rows.read_text(row, column)
         if status == RUNNING:
-            waiting.append(row.line)
+            waiting_lines.append(row.line)
             continue
         if status == FINISHED:
             rows.fail(
@@ -358,21 +371,21 @@ def read_search(rows: FileRows, columns: ColumnNames) -> Evidence:
             )
         )
     notes = list[str]()
-    if waiting:
-        notes.append(f"Left out, since it has not ended: {name_lines(waiting)}.")
+    if waiting_lines:
+        notes.append(f"Left out, since it has not ended: {name_lines(waiting_lines)}.")
     if any(rows.read_number(row, SEEDS) > 1 for row in rows.rows if row.cells.get(SEEDS)):
-        last = {step.configuration: step for step in steps}
+        last_steps = {step.configuration: step for step in steps}
         notes.append(
             f"By column {quote(SEEDS)} a row is a mean of several runs, which is judged as one run: that errs "
             "towards not decided. Of a configuration its last row counts, and none is a repeat: sigma of one run is "
             "of elsewhere (--sigma). What was decided with the runs themselves: plumbline log."
         )
-        steps = [step for step in steps if last[step.configuration] is step]
+        steps = [step for step in steps if last_steps[step.configuration] is step]
     cells, runs = {row.line: row.cells for row in rows.rows}, dict[str, dict[str, RunEvidence]]()
     for step in steps:
-        took: dict[str, Any] = {**read_measures(cells[step.line], without=frozenset((columns.metric,)))}
+        measures: dict[str, Any] = {**read_measures(cells[step.line], without=frozenset((columns.metric,)))}
         status = CRASH if step.value is None else FINISHED
-        run = RunEvidence(value=step.value, file=rows.path, line=step.line, status=status, word=step.word, **took)
+        run = RunEvidence(value=step.value, file=rows.path, line=step.line, status=status, word=step.word, **measures)
         runs.setdefault(step.label, {})[f"line {step.line}"] = run
     return Evidence(
         metric=columns.metric,

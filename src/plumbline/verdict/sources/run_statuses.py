@@ -69,11 +69,11 @@ def translate_status(word: str) -> str | None:
 
     ``TrialState.PRUNED``, ``CANCELLED by 1000``, ``Timed out`` and ``OUT_OF_ME+`` are as their programs write them.
     """
-    plain = _normalize(re.sub(r"\s+by\s+\S+$", "", word.strip()))
-    if plain.endswith("+"):  # cut by the width of a column
-        whole = {meaning for each, meaning in MEANING.items() if each.startswith(plain[:-1])}
-        return whole.pop() if len(whole) == 1 else None
-    return MEANING.get(plain)
+    normal_word = _normalize(re.sub(r"\s+by\s+\S+$", "", word.strip()))
+    if normal_word.endswith("+"):  # cut by the width of a column
+        meanings = {meaning for each, meaning in MEANING.items() if each.startswith(normal_word[:-1])}
+        return meanings.pop() if len(meanings) == 1 else None
+    return MEANING.get(normal_word)
 
 
 def parse_status_map(pairs: list[str]) -> dict[str, str]:
@@ -117,14 +117,18 @@ class RunStatuses:
             rows.require(self.columns, ["--status-column"] * len(self.columns))
             self._read_kinds(self.columns, is_named=True)
             return
-        others = {columns.method, columns.seed, columns.metric, columns.step, columns.value, columns.commit}
-        others |= {"metric", "description"}
-        free = [column for column in rows.columns if column not in others]
-        self._read_kinds(free)
+        other_columns = {columns.method, columns.seed, columns.metric, columns.step, columns.value, columns.commit}
+        other_columns |= {"metric", "description"}
+        free_columns = [column for column in rows.columns if column not in other_columns]
+        self._read_kinds(free_columns)
         kinds = {*self._flags, *self._exit_codes, *self._errors}
-        sure = [each for each in free if each in kinds or self._is_named(each)]
-        self.columns = tuple(each for each in free if each in sure or self._holds_statuses(each, others=bool(sure)))
-        self._unread = [each for each in free if each not in self.columns]
+        sure_columns = [each for each in free_columns if each in kinds or self._is_named(each)]
+        self.columns = tuple(
+            each
+            for each in free_columns
+            if each in sure_columns or self._holds_statuses(each, has_other=bool(sure_columns))
+        )
+        self._unread = [each for each in free_columns if each not in self.columns]
 
     def _read_kinds(self, columns: Iterable[str], *, is_named: bool = False) -> None:
         """Find the columns of yes and no, of exit codes, and of errors among some."""
@@ -134,9 +138,9 @@ class RunStatuses:
         for each, texts in cells.items():
             if each in self._exit_codes or (flag := failure_columns.find_flag(each, texts, is_named=is_named)) is None:
                 continue
-            yes = [word for word in texts if word.lower() in failure_columns.YES]
-            if not is_named and not find_ending(each, FLAGS) and self._is_setting(each, yes):
-                self._note_unread(each, yes)
+            yes_words = [word for word in texts if word.lower() in failure_columns.YES]
+            if not is_named and not find_ending(each, FLAGS) and self._is_setting(each, yes_words):
+                self._note_unread(each, yes_words)
             else:
                 self._flags[each] = flag
         self._errors = {each for each in cells if each not in self._flags and self._holds_errors(each)}
@@ -172,16 +176,19 @@ class RunStatuses:
 
     def list_read(self) -> list[str]:
         """State which columns were read as statuses, where that is not plain from their name."""
-        unusual = [each for each in self.columns if each != ColumnNames().status]
-        subject = "this column says" if len(unusual) == 1 else "these columns say"
-        return [f"{quote_columns(unusual)}: {subject} how its run ended."] * bool(unusual)
+        unusual_columns = [each for each in self.columns if each != ColumnNames().status]
+        subject = "this column says" if len(unusual_columns) == 1 else "these columns say"
+        return [f"{quote_columns(unusual_columns)}: {subject} how its run ended."] * bool(unusual_columns)
 
     def list_unread(self) -> list[str]:
         """State which cells could say how a run ended, and were not read so."""
-        counted = [row for row in self._rows.rows if self.read_status(row).meaning not in (CRASH, RUNNING)]
-        return [*self._notes.values(), *filter(None, (self._describe_unread(each, counted) for each in self._unread))]
+        counted_rows = [row for row in self._rows.rows if self.read_status(row).meaning not in (CRASH, RUNNING)]
+        return [
+            *self._notes.values(),
+            *filter(None, (self._describe_unread(each, counted_rows) for each in self._unread)),
+        ]
 
-    def _describe_unread(self, column: str, counted: Sequence[FileRow]) -> str:
+    def _describe_unread(self, column: str, counted_rows: Sequence[FileRow]) -> str:
         """State what a column that was not read says of runs that count; empty if it is none of their end."""
         if column in self._notes:
             return ""
@@ -195,12 +202,12 @@ class RunStatuses:
             return self._write_unread(column, texts, texts.values())
         if self._method and not self._varies(column):
             return ""  # a configuration
-        failed = [
+        failed_rows = [
             row
-            for row in counted
+            for row in counted_rows
             if failure_columns.FAILURE.search(word := row.cells[column]) and parse_float(word) is None
         ]
-        return self._write_unread(column, [row.cells[column] for row in failed], failed)
+        return self._write_unread(column, [row.cells[column] for row in failed_rows], failed_rows)
 
     def _name_reason(self, column: str, word: str) -> str:
         """What is told of a run: the name of a column of yes and no, an exit code with its name, or the word itself."""
@@ -235,10 +242,10 @@ class RunStatuses:
         # Where no run ended well by it, it is another thing: the layer of an early exit, a signal's level.
         cells = {row.cells[column] for row in self._rows.rows}
         ended_well = any(not cell or failure_columns.translate_exit_code(cell) == FINISHED for cell in cells)
-        killed = failure_columns.are_killed(words) and not (
+        is_killed = failure_columns.are_killed(words) and not (
             self._is_configuration(column) and _KILLED.isdisjoint(word.partition(".")[0] for word in words)
         )
-        return failure_columns.names_signals(words) or (ended_well and (self._varies(column) or killed))
+        return failure_columns.names_signals(words) or (ended_well and (self._varies(column) or is_killed))
 
     def _first_rows(self, column: str) -> dict[str, FileRow]:
         """The words of a column, each with its first row."""
@@ -258,8 +265,8 @@ class RunStatuses:
         texts = [word for word in cells if word.lower() not in failure_columns.NO_ERROR]
         if not find_ending(column, ERRORS) or not texts or any(parse_float(text) is not None for text in texts):
             return False
-        sure = all(map(failure_columns.FAILURE.search, texts))
-        if not sure and not self._varies(column):
+        are_failures = all(map(failure_columns.FAILURE.search, texts))
+        if not are_failures and not self._varies(column):
             if all(row.cells[column] for row in self._rows.rows):
                 return False
             self._refuse_unclear(column, cells[texts[0]], f"{texts[0]!r} may be a setting")
@@ -277,38 +284,42 @@ class RunStatuses:
             return False  # of the country (`us_state`), of the optimizer
         return any(parse_float(text) is None for text in texts)
 
-    def _holds_statuses(self, column: str, *, others: bool) -> bool:
-        """Whether a column holds statuses by its words; `others`: the name of another column states that it does.
+    def _holds_statuses(self, column: str, *, has_other: bool) -> bool:
+        """Whether a column holds statuses by its words; `has_other`: the name of another column states that it does.
 
         Raises:
             PlumblineError: it looks like statuses, but has other words too, or all lost runs have a value.
         """
         cells = self._first_rows(column)
         meanings = {word: self._translate(word) for word in cells}
-        outcomes = {word for word, means in meanings.items() if means in (CRASH, RUNNING, FINISHED)}
-        if all(word.lower() in _COMMON for word in outcomes):
+        outcome_words = {word for word, means in meanings.items() if means in (CRASH, RUNNING, FINISHED)}
+        if all(word.lower() in _COMMON for word in outcome_words):
             return False
-        lost = {word for word in outcomes if meanings[word] in (CRASH, RUNNING)}
-        sure = {word for word in lost if _normalize(word) not in _CHOSEN}
-        unknown = [word for word, means in meanings.items() if means is None]
-        if unknown:
-            if sure and 2 * len(unknown) <= len(cells):
-                self._refuse_unclear(column, cells[unknown[0]], f"{unknown[0]!r} is no status that is known")
-            if lost:
-                self._note_unread(column, sorted(lost))
+        lost_words = {word for word in outcome_words if meanings[word] in (CRASH, RUNNING)}
+        sure_words = {word for word in lost_words if _normalize(word) not in _CHOSEN}
+        unknown_words = [word for word, means in meanings.items() if means is None]
+        if unknown_words:
+            if sure_words and 2 * len(unknown_words) <= len(cells):
+                self._refuse_unclear(
+                    column, cells[unknown_words[0]], f"{unknown_words[0]!r} is no status that is known"
+                )
+            if lost_words:
+                self._note_unread(column, sorted(lost_words))
             return False
-        if not lost or not self._method or (others and sure):
+        if not lost_words or not self._method or (has_other and sure_words):
             return True
-        lost_rows = [row for row in self._rows.rows if row.cells[column] in lost]
-        valued = [*filter(self._has_value, lost_rows)]
-        if not valued:
+        lost_rows = [row for row in self._rows.rows if row.cells[column] in lost_words]
+        valued_rows = [*filter(self._has_value, lost_rows)]
+        if not valued_rows:
             return True
-        if not sure and (others or self._is_configuration(column)):
-            self._note_unread(column, sorted(lost))
+        if not sure_words and (has_other or self._is_configuration(column)):
+            self._note_unread(column, sorted(lost_words))
             return False
-        if self._varies(column) and len(valued) < len(lost_rows):
+        if self._varies(column) and len(valued_rows) < len(lost_rows):
             return True
-        self._refuse_unclear(column, valued[0], f"{valued[0].cells[column]!r} is said of a run that has a value")
+        self._refuse_unclear(
+            column, valued_rows[0], f"{valued_rows[0].cells[column]!r} is said of a run that has a value"
+        )
 
     def _has_value(self, row: FileRow) -> bool:
         number = parse_float(row.cells.get(self._value, "").strip(QUOTES))
@@ -316,17 +327,17 @@ class RunStatuses:
 
     def _varies(self, column: str) -> bool:
         """Whether runs of one method have different words."""
-        first: dict[str, str] = {}
+        first_words: dict[str, str] = {}
         rows = [(row.cells.get(self._method, ""), row.cells[column]) for row in self._rows.rows]
-        return any(first.setdefault(method, word) != word for method, word in rows)
+        return any(first_words.setdefault(method, word) != word for method, word in rows)
 
     def _is_configuration(self, column: str) -> bool:
         """Whether a column's words are a configuration's: the same of all runs of a method, each with a value."""
         return bool(self._method) and not self._varies(column) and all(map(self._has_value, self._rows.rows))
 
-    def _is_setting(self, column: str, yes: Sequence[str]) -> bool:
+    def _is_setting(self, column: str, yes_words: Sequence[str]) -> bool:
         """Whether a flag is a configuration's (`skip_nan`), as several runs of every method that has it show."""
-        rows = [row for row in self._rows.rows if row.cells[column] in yes]
+        rows = [row for row in self._rows.rows if row.cells[column] in yes_words]
         runs = {(row.cells.get(self._method, ""), row.cells.get(self._seed, row.line)) for row in rows}
         return self._is_configuration(column) and min(Counter(method for method, _ in runs).values()) > 1
 
@@ -339,9 +350,9 @@ class RunStatuses:
         lines = [row.line for row in rows]
         if not lines:
             return ""
-        few = join_with_and([quote(word[:60]) for word in dict.fromkeys(words)][:3])
+        examples = join_with_and([quote(word[:60]) for word in dict.fromkeys(words)][:3])
         return (
-            f"Column {quote(column)} is not read as statuses, although {few} ({format_count(len(lines), 'row')}: "
+            f"Column {quote(column)} is not read as statuses, although {examples} ({format_count(len(lines), 'row')}: "
             f"{name_lines(lines)}) could be one: {_write_flag('--status-column', column)} reads it."
         )
 
@@ -355,11 +366,11 @@ class RunStatuses:
 
     def _refuse_unknown(self, row: FileRow, column: str, word: str) -> NoReturn:
         # "unfinished" is near to "finished", and says the contrary.
-        near = "" if re.match(r"(?:un|in|not?|non|dis)[\s_-]?[a-z]", word.lower()) else nearest(word.lower(), MEANING)
+        hint = "" if re.match(r"(?:un|in|not?|non|dis)[\s_-]?[a-z]", word.lower()) else nearest(word.lower(), MEANING)
         self._rows.fail(
             row,
             column,
-            f"{word!r} is no status that is known{near}; say what it means with {write_mapping_flag(word, 'crashed')} "
+            f"{word!r} is no status that is known{hint}; say what it means with {write_mapping_flag(word, 'crashed')} "
             f"({_MEANINGS}), or name another column with --status-column ('' for none)",
         )
 

@@ -43,25 +43,25 @@ def check_no_steps(
         return []
     if columns.step in rows.columns and len({row.cells[columns.step] for row in chosen}) > 1:
         by_method = _read_steps(chosen, columns, columns.step)
-        if any(len({*side}) > 1 for side in by_method.values()):
+        if any(len({*numbers}) > 1 for numbers in by_method.values()):
             _refuse(rows, columns, columns.step)
-    seeming = []
+    names = []
     for name in (each for each in rows.columns if each not in without):
         by_method = _read_steps(chosen, columns, name)
-        segments = [segment for side in by_method.values() for segment in _split_at_starts(side)]
+        segments = [segment for numbers in by_method.values() for segment in _split_at_starts(numbers)]
         is_course = bool(segments) and min(map(len, segments)) >= COURSE
         if names_steps(name, or_time=True):
             if is_course and _are_courses(segments):
                 _refuse(rows, columns, name)
-            may_be = names_steps(name) and (is_course or _recur(by_method) or _spread(by_method))
+            is_candidate = names_steps(name) and (is_course or _recur(by_method) or _spread(by_method))
         else:
-            may_be = is_course and _are_steps_of_another_name(name, segments)
-        if may_be:
-            seeming.append(name)
-    if not seeming:
+            is_candidate = is_course and _are_steps_of_another_name(name, segments)
+        if is_candidate:
+            names.append(name)
+    if not names:
         return []
     return [
-        f"{quote_columns(seeming)} may be steps of runs, and each row was read as a run of its own: if several are of "
+        f"{quote_columns(names)} may be steps of runs, and each row was read as a run of its own: if several are of "
         "one run, name the column that says which (--seed-column)."
     ]
 
@@ -88,13 +88,13 @@ def _read_steps(chosen: Sequence[FileRow], columns: ColumnNames, name: str) -> d
     return by_method
 
 
-def _split_at_starts(side: Sequence[float]) -> list[list[float]]:
+def _split_at_starts(numbers: Sequence[float]) -> list[list[float]]:
     """Divide what stands in a method's rows into what rises; of each step's rows of several runs, the first counts."""
-    together = next((n for n, number in enumerate(side) if number != side[0]), 1)
-    if all(side[n] == side[n - n % together] for n in range(len(side))):
-        side = side[::together]
-    segments = [[side[0]]]
-    for before, after in pairwise(side):
+    count = next((n for n, number in enumerate(numbers) if number != numbers[0]), 1)
+    if all(numbers[n] == numbers[n - n % count] for n in range(len(numbers))):
+        numbers = numbers[::count]
+    segments = [[numbers[0]]]
+    for before, after in pairwise(numbers):
         if after > before:
             segments[-1].append(after)
         else:
@@ -105,12 +105,12 @@ def _split_at_starts(side: Sequence[float]) -> list[list[float]]:
 def _are_courses(segments: Sequence[Sequence[float]]) -> bool:
     """Whether all go through the same steps, or evenly and far, or begin alike with a step that is their first gap."""
     gaps = [[after - before for before, after in pairwise(each)] for each in segments]
-    even = all(max(each) <= _EVEN * min(each) for each in gaps)
-    far = all(each[-1] >= SPAN * each[0] for each in segments)
+    are_even = all(max(each) <= _EVEN * min(each) for each in gaps)
+    are_far = all(each[-1] >= SPAN * each[0] for each in segments)
     starts = [each[0] for each in segments]
-    alike = max(starts) <= _ALIKE * min(starts)
+    are_alike = max(starts) <= _ALIKE * min(starts)
     from_start = all(start <= _ALIKE * each[0] for start, each in zip(starts, gaps, strict=True))
-    return _are_same(segments) or (even and far) or (alike and from_start)
+    return _are_same(segments) or (are_even and are_far) or (are_alike and from_start)
 
 
 def _are_same(segments: Sequence[Sequence[float]]) -> bool:
@@ -128,11 +128,11 @@ def _are_steps_of_another_name(name: str, segments: Sequence[Sequence[float]]) -
 
 def _recur(by_method: Mapping[str, Sequence[float]]) -> bool:
     """Whether the numbers differ within methods, and are mostly the same in two."""
-    methods_with = Counter(number for side in by_method.values() if len({*side}) > 1 for number in {*side})
+    methods_with = Counter(number for numbers in by_method.values() if len({*numbers}) > 1 for number in {*numbers})
     recurring = sum(number > 1 for number in methods_with.values())
     return recurring > 1 and 2 * recurring >= len(methods_with)
 
 
 def _spread(by_method: Mapping[str, Sequence[float]]) -> bool:
     """Whether the numbers of some method are far apart."""
-    return any(len({*side}) > 1 and max(side) >= SPAN * min(side) for side in by_method.values())
+    return any(len({*numbers}) > 1 and max(numbers) >= SPAN * min(numbers) for numbers in by_method.values())

@@ -20,19 +20,19 @@ def run_evidence(
 
     The process that trained a model computes its value, and a start that resumes takes no state that lacks a weight.
     """
-    completed = outcome["outcome"] == "completed"
+    is_completed = outcome["outcome"] == "completed"
     return RunEvidence(
-        value=value if completed else None,
+        value=value if is_completed else None,
         file=folder / "outcome.json",
-        status=FINISHED if completed else CRASH,
-        word="" if completed else str(outcome["outcome"]),
+        status=FINISHED if is_completed else CRASH,
+        word="" if is_completed else str(outcome["outcome"]),
         step=outcome.get("step"),
         started=manifest.get("started"),
         seconds=manifest.get("wall_seconds"),
         tokens=manifest.get("tokens"),
         parameters=manifest.get("parameters"),
         memory_bytes=manifest.get("peak_memory_bytes"),
-        whole_model=True if completed else None,
+        whole_model=True if is_completed else None,
         shared_texts=read_shared_texts(folder, manifest),
     )
 
@@ -55,10 +55,10 @@ def read_shared_texts(folder: Path, manifest: Mapping[str, Any]) -> SharedTexts 
         }
     except PlumblineError:
         return None
-    of_the_run = {"train": manifest.get("data_fingerprint"), "validation": manifest.get("validation_fingerprint")}
+    run_fingerprints = {"train": manifest.get("data_fingerprint"), "validation": manifest.get("validation_fingerprint")}
     for split, pack in packs.items():
-        made_from = pack.get("corpus", {}).get("documents_sha256")
-        if fingerprint(pack) != of_the_run[split] or made_from != documents["splits"][split]["sha256"]:
+        source_sha256 = pack.get("corpus", {}).get("documents_sha256")
+        if fingerprint(pack) != run_fingerprints[split] or source_sha256 != documents["splits"][split]["sha256"]:
             return None
     copies = documents.get("copies")
     if not isinstance(copies, Mapping):

@@ -49,16 +49,16 @@ def read_submissions(folder: Path, columns: ColumnNames) -> Evidence:
         PlumblineError: a file is not a submission, none has the metric, or one has it for some of its seeds alone.
     """
     runs: dict[str, dict[str, RunEvidence]] = {}
-    notes, without, alone, metrics = list[str](), list[str](), list[str](), set[str]()
+    notes, empty_methods, single_run_methods, metrics = list[str](), list[str](), list[str](), set[str]()
     metric = columns.metric
     for path in find_submissions(folder):
         method = _name_submission(path, folder)
-        read = _read_object(path)
-        if metric not in read and not read.get(SEEDS):
-            without.append(method)
-            metrics |= {key for key, each in read.items() if isinstance(each, int | float)}
+        submission = _read_object(path)
+        if metric not in submission and not submission.get(SEEDS):
+            empty_methods.append(method)
+            metrics |= {key for key, each in submission.items() if isinstance(each, int | float)}
             continue
-        results = _read_results(path, read, metric)
+        results = _read_results(path, submission, metric)
         statuses, remarks = _read_statuses(path, results, columns)
         notes += [f"{quote(method)}: {remark}" for remark in remarks]
         values = {
@@ -75,17 +75,19 @@ def read_submissions(folder: Path, columns: ColumnNames) -> Evidence:
             for seed, (place, result) in results.items()
         }
         if len(values) == 1:
-            alone.append(method)
+            single_run_methods.append(method)
         else:
-            notes += _check_headline(method, read.get(metric), values, metric)
+            notes += _check_headline(method, submission.get(metric), values, metric)
     if not runs:
         raise PlumblineError(
             f"{folder}: no {FILE} has {metric!r}; name one of {sorted(metrics)} with --metric{nearest(metric, metrics)}"
         )
-    if alone:
-        notes.append(f"One number of {quote(metric)}, and no seeds: one run of {', '.join(map(quote, alone))}.")
-    if without:
-        notes.append(f"Without a value of {quote(metric)}, and left out: {', '.join(map(quote, without))}.")
+    if single_run_methods:
+        notes.append(
+            f"One number of {quote(metric)}, and no seeds: one run of {', '.join(map(quote, single_run_methods))}."
+        )
+    if empty_methods:
+        notes.append(f"Without a value of {quote(metric)}, and left out: {', '.join(map(quote, empty_methods))}.")
     return Evidence(
         metric=metric,
         runs=dict(sorted(runs.items(), key=lambda each: all(run.value is None for run in each[1].values()))),
@@ -102,14 +104,14 @@ def _name_submission(path: Path, folder: Path) -> str:
 
 def _read_object(path: Path) -> dict[str, Any]:
     try:
-        read = json.loads(read_ordinary_file(path, MOST_BYTES), object_pairs_hook=refuse_repeated_keys)
+        content = json.loads(read_ordinary_file(path, MOST_BYTES), object_pairs_hook=refuse_repeated_keys)
     except PlumblineError:
         raise
     except (ValueError, RecursionError) as error:
         raise PlumblineError(f"{path} cannot be read as JSON ({error})") from None
-    if not isinstance(read, dict):
+    if not isinstance(content, dict):
         raise PlumblineError(f"{path} is not a JSON object")
-    return read
+    return content
 
 
 def _read_statuses(
@@ -132,12 +134,12 @@ def _make_run(path: Path, value: float, measures: Mapping[str, Any], status: Run
     return RunEvidence(value=None, file=path, status=meaning, word=word, **measures)
 
 
-def _read_results(path: Path, read: dict[str, Any], metric: str) -> dict[str, tuple[str, dict[str, Any]]]:
+def _read_results(path: Path, submission: dict[str, Any], metric: str) -> dict[str, tuple[str, dict[str, Any]]]:
     """The results of each run by its seed: the key where they stand, and what stands there."""
-    by_seed = read.get(SEEDS)
+    by_seed = submission.get(SEEDS)
     if not by_seed or not isinstance(by_seed, dict | list):
         # Named after the file's folder, so that no two submissions seem to share a seed.
-        return {f"{path.parent.name}, its only run": ("", read)}
+        return {f"{path.parent.name}, its only run": ("", submission)}
     if isinstance(by_seed, list):
         if not all(isinstance(each, dict) and "seed" in each for each in by_seed):
             raise PlumblineError(f"{path}: {SEEDS} is an array; each of its objects needs a 'seed'")
@@ -208,8 +210,8 @@ def read_records(folder: Path, part: SubmissionsPart, log: LogPart, metric: str,
         raise PlumblineError(f"{folder}: no {part.file} in it or below it (submissions.file of the rules)")
     records = [_read_record(path, folder, part, metric) for path in files if path.name == part.file]
     # The headline breaks ties of a day: the better one came later.
-    better = 1 if higher else -1
-    records.sort(key=lambda each: (each.date[:10] or "9", better * each.headline.value if each.headline else math.inf))
+    sign = 1 if higher else -1
+    records.sort(key=lambda each: (each.date[:10] or "9", sign * each.headline.value if each.headline else math.inf))
     for order, record in enumerate(records):
         record.order = order
         record.read_logs(log, folder)
@@ -221,24 +223,24 @@ def read_records(folder: Path, part: SubmissionsPart, log: LogPart, metric: str,
 def _read_record(path: Path, folder: Path, part: SubmissionsPart, metric: str) -> Record:
     record = Record(name=_name_submission(path, path if path.parent == folder else folder), order=0, place=path.parent)
     try:
-        read = json.loads(read_text(path), object_pairs_hook=refuse_repeated_keys, parse_float=_Number)
-        if not isinstance(read, dict):
+        submission = json.loads(read_text(path), object_pairs_hook=refuse_repeated_keys, parse_float=_Number)
+        if not isinstance(submission, dict):
             raise ValueError("it is no JSON object")
     except (ValueError, RecursionError) as error:
         record.unread.append(f"{path.name} cannot be read as JSON ({error})")
         return record
-    dated = re.match(r"\d{4}-\d{2}-\d{2}", path.parent.name)
-    record.date = str(read.get(part.date) or (dated[0] if dated else ""))[:40]
-    record.description = str(read.get("name", ""))[:200]
-    record.headline = next(filter(None, (_read_printed(read.get(key)) for key in part.headline)), None)
+    date_match = re.match(r"\d{4}-\d{2}-\d{2}", path.parent.name)
+    record.date = str(submission.get(part.date) or (date_match[0] if date_match else ""))[:40]
+    record.description = str(submission.get("name", ""))[:200]
+    record.headline = next(filter(None, (_read_printed(submission.get(key)) for key in part.headline)), None)
     if record.headline is None:
         record.unread.append(f"{path.name} has no number {' or '.join(map(repr, part.headline))}")
-    listed = [_read_by_seed(read.get(key), metric) for key in part.seeds]
-    by_key = [_keep_seeds(values) for values in listed]
+    printed_values = [_read_by_seed(submission.get(key), metric) for key in part.seeds]
+    by_key = [_keep_seeds(values) for values in printed_values]
     record.unread += [
         f"{path.name}: {key} has no number for {name!r}, which is taken for no seed"
-        for key, values, kept in zip(part.seeds, listed, by_key)
-        for name in values.keys() - kept.keys()
+        for key, values, seed_values in zip(part.seeds, printed_values, by_key)
+        for name in values.keys() - seed_values.keys()
     ]
     record.by_seed = next((values for values in by_key if any(map(_is_finite, values.values()))), {})
     for values in by_key:
@@ -248,7 +250,7 @@ def _read_record(path: Path, folder: Path, part: SubmissionsPart, metric: str) -
         record.unread.append(f"{path.name} has {len(record.by_seed):,} seeds, and at most {MOST_SEEDS:,} are read")
         record.by_seed = dict(list(record.by_seed.items())[:MOST_SEEDS])
     record.printed_n = len(record.by_seed) or None
-    record.left_out = _find_further_seeds(read, record.by_seed, metric)
+    record.left_out = _find_further_seeds(submission, record.by_seed, metric)
     return record
 
 
@@ -290,11 +292,11 @@ def _keep_seeds(values: Mapping[str, Printed]) -> dict[str, Printed]:
     }
 
 
-def _find_further_seeds(read: Mapping[str, Any], by_seed: Mapping[str, Printed], metric: str) -> dict[str, float]:
+def _find_further_seeds(submission: Mapping[str, Any], by_seed: Mapping[str, Printed], metric: str) -> dict[str, float]:
     """Values of seeds that the record states it ran and does not count: an object with all its seeds, and more."""
     if not by_seed:
         return {}
-    for each in _walk_objects(read, DEPTH):
+    for each in _walk_objects(submission, DEPTH):
         values = _read_by_seed(each, metric)
         if len(values) == len(each) > len(by_seed) and all(
             seed in values and (abs(values[seed].value - printed.value) < 1e-6 or not _is_finite(printed))

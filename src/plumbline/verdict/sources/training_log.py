@@ -192,16 +192,16 @@ def read_log(path: Path, part: LogPart) -> TrainingLog:
         count += bool(evaluations)
         if count > EVALUATIONS:
             raise PlumblineError(f"{path} has more than {EVALUATIONS:,} evaluations, and is not read")
-    quiet = [place for place in range(len(parts) - 1) if not readings[place]]
-    code = max(quiet, key=lambda each: len(parts[each]), default=None)
+    quiet_parts = [place for place in range(len(parts) - 1) if not readings[place]]
+    code = max(quiet_parts, key=lambda index: len(parts[index]), default=None)
     if code is not None and not any(line.startswith(CODE) for line in parts[code]):
         code = None
-    first_lines = [line for each, lines in enumerate(parts) if each != code for line in lines[:4000]]
+    first_lines = [line for index, lines in enumerate(parts) if index != code for line in lines[:4000]]
     printed_lines, numbered_readings = list[str](), list[tuple[int, str, dict[str, str]]]()
-    for each, lines in enumerate(parts):
-        if each != code:
-            first = len(printed_lines)
-            numbered_readings += [(first + place, before, places) for place, before, places in readings[each]]
+    for index, lines in enumerate(parts):
+        if index != code:
+            first_line = len(printed_lines)
+            numbered_readings += [(first_line + place, prefix, places) for place, prefix, places in readings[index]]
             printed_lines += lines
     runs = _divide_into_runs(path, numbered_readings)
     for run, printed in zip(runs, read_settings(printed_lines, [run.lines for run in runs])):
@@ -228,8 +228,8 @@ def _read_line(line: str, part: LogPart) -> list[tuple[str, dict[str, str]]]:
     """The evaluation on a line, by the first form that fits, and behind it those in other metrics; none without it."""
     for form in part.forms:
         if (match := form.read(line)) is not None:
-            others = ((other.anchor, other.read(line)) for other in part.other_forms)
-            return [match, *((label, match[1] | other[1]) for label, other in others if other is not None)]
+            readings = ((other_form.anchor, other_form.read(line)) for other_form in part.other_forms)
+            return [match, *((label, match[1] | reading[1]) for label, reading in readings if reading is not None)]
     return []
 
 
@@ -246,11 +246,11 @@ def _divide_into_runs(path: Path, readings: Sequence[tuple[int, str, dict[str, s
     """Divide evaluations, each with its line, into runs: where the step goes back, another run begins."""
     runs: list[LoggedRun] = []
     last_step = -1
-    for line, before, places in readings:
+    for line, prefix, places in readings:
         value = parse_number(places["value"])
         assert value is not None
         step, steps = (int(places[name]) if name in places else None for name in ("step", "steps"))
-        label = " ".join(word for word in before.split() if _LABEL.fullmatch(word))[:80]
+        label = " ".join(word for word in prefix.split() if _LABEL.fullmatch(word))[:80]
         time = float(places["time"]) if "time" in places else None
         if (step is not None and step < last_step) or not runs:
             if len(runs) == RUNS:
@@ -267,14 +267,14 @@ def _divide_into_runs(path: Path, readings: Sequence[tuple[int, str, dict[str, s
 def _read_settings(parts: Sequence[Sequence[str]], code: int | None) -> dict[str, str]:
     """The settings that a log prints: between two dividers, or indented below a line ``Hyperparameters:``."""
     settings: dict[str, str] = {}
-    for each in range(1, len(parts) - 1):
-        if each != code:
-            for line in parts[each][:400]:
+    for index in range(1, len(parts) - 1):
+        if index != code:
+            for line in parts[index][:400]:
                 if line.startswith("Using ") and (match := _SETTING.fullmatch(line)):
                     settings[match[1]] = match[2]
-    for each, lines in enumerate(parts):
+    for index, lines in enumerate(parts):
         begins = next((place for place, line in enumerate(lines) if line.strip() == "Hyperparameters:"), None)
-        if each == code or begins is None:
+        if index == code or begins is None:
             continue
         for line in lines[begins + 1 : begins + 401]:
             match = _SETTING.fullmatch(line)

@@ -61,13 +61,13 @@ COLUMNS = [
 
 def small(frames: RunFrames, study: Study, published: object) -> Table:
     """One row for each contrast of each statement at each size."""
-    stated = small_file.load_small(study.name, study.root)
-    runs = small_runs.list_stated_runs(study.definition, stated, study.root)
+    spec = small_file.load_small(study.name, study.root)
+    runs = small_runs.list_stated_runs(study.definition, spec, study.root)
     values = RunValues(frames)
     rows = []
-    for statement in stated.statements:
+    for statement in spec.statements:
         for size in statement.sizes:
-            gains = compute_gains(stated, statement, size, runs, values)
+            gains = compute_gains(spec, statement, size, runs, values)
             verdict = join_verdicts(gains)
             rows += [_make_row(gain, verdict, values, study) for gain in gains]
     return make_table(

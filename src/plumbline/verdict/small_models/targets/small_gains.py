@@ -34,20 +34,20 @@ MARKS = ("o", "D", "s", "^")
 @with_house_style
 def small_gains(frames: RunFrames, study: Study, published: object) -> FigureWithData:
     """A row for each contrast and size, statement by statement from above."""
-    stated = small_file.load_small(study.name, study.root)
-    runs = small_runs.list_stated_runs(study.definition, stated, study.root)
+    spec = small_file.load_small(study.name, study.root)
+    runs = small_runs.list_stated_runs(study.definition, spec, study.root)
     values = RunValues(frames)
     rows = []
-    for statement in stated.statements:
+    for statement in spec.statements:
         for size in statement.sizes:
-            gains = compute_gains(stated, statement, size, runs, values)
+            gains = compute_gains(spec, statement, size, runs, values)
             rows += [_make_row(gain, join_verdicts(gains), study) for gain in gains]
     frame = pd.DataFrame(rows)
-    drawn = frame[frame["gain"].notna()].reset_index(drop=True)
-    figure, axes = figure_style.make_canvas(figure_style.PAGE, 1.3 + 0.19 * max(len(drawn), 8))
-    _draw(axes, drawn, list(stated.sizes))
+    drawn_rows = frame[frame["gain"].notna()].reset_index(drop=True)
+    figure, axes = figure_style.make_canvas(figure_style.PAGE, 1.3 + 0.19 * max(len(drawn_rows), 8))
+    _draw(axes, drawn_rows, list(spec.sizes))
     axes.set_title(f"What was stated of small models\npreset {study.preset_named}", fontsize=8.5)
-    names = _name_absent(frame) if len(drawn) else [f"all {len(frame)} gains, whose runs are not there"]
+    names = _name_absent(frame) if len(drawn_rows) else [f"all {len(frame)} gains, whose runs are not there"]
     figure_style.note_absent(axes, names)
     return FigureWithData(figure, frame.assign(preset=study.preset_named))
 
@@ -86,23 +86,23 @@ def _name_absent(frame: pd.DataFrame) -> list[str]:
     return names
 
 
-def _draw(axes: Axes, drawn: pd.DataFrame, sizes: list[str]) -> None:
-    y = -np.arange(len(drawn))
-    for place, row in zip(y, drawn.to_dict("records"), strict=True):
+def _draw(axes: Axes, drawn_rows: pd.DataFrame, sizes: list[str]) -> None:
+    y = -np.arange(len(drawn_rows))
+    for place, row in zip(y, drawn_rows.to_dict("records"), strict=True):
         colour = COLOURS.get(row["contrast_verdict"], GREY)
         axes.plot([row["drawn_low"], row["drawn_high"]], [place, place], color=colour, linewidth=1.4)
         mark = MARKS[sizes.index(row["size"]) % len(MARKS)]
         axes.scatter(row["drawn_gain"], place, marker=mark, s=20, facecolor="white", edgecolor=colour, zorder=4)
-    for at, style in ((0.0, "-"), (1.0, "--")):
-        axes.axvline(at, color=BLUE, linewidth=0.9, linestyle=style)
-    texts = [f"{row['row']}, {row['label']}" for row in drawn.to_dict("records")]
+    for x, style in ((0.0, "-"), (1.0, "--")):
+        axes.axvline(x, color=BLUE, linewidth=0.9, linestyle=style)
+    texts = [f"{row['row']}, {row['label']}" for row in drawn_rows.to_dict("records")]
     axes.set_yticks(y, texts, fontsize=figure_style.SMALL)
-    axes.set_ylim(-max(len(drawn), 8) + 0.3, 0.7)
+    axes.set_ylim(-max(len(drawn_rows), 8) + 0.3, 0.7)
     axes.set_xscale("symlog", linthresh=LINEAR)
     axes.set_xticks([0, *(sign * tick for tick in TICKS for sign in (-1, 1))])
     axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
     axes.minorticks_off()
-    edge = 1.2 * max([LINEAR, *drawn["drawn_low"].abs(), *drawn["drawn_high"].abs()])
+    edge = 1.2 * max([LINEAR, *drawn_rows["drawn_low"].abs(), *drawn_rows["drawn_high"].abs()])
     axes.set_xlim(-edge, edge)
     axes.set_xlabel(f"gain with one-sided bounds: minimum at 0, target at 1 (log beyond ±{LINEAR:g})")
     for word, colour in COLOURS.items():

@@ -48,15 +48,15 @@ COLUMNS = [
 
 def small_pilot(frames: RunFrames, study: Study, published: object) -> Table:
     """One row for each contrast of each statement whose test has a noise, at each size."""
-    stated = small_file.load_small(study.name, study.root)
-    runs = small_runs.list_stated_runs(study.definition, stated, study.root)
+    spec = small_file.load_small(study.name, study.root)
+    runs = small_runs.list_stated_runs(study.definition, spec, study.root)
     values = RunValues(frames)
     gains = [
         gain
-        for statement in stated.statements
+        for statement in spec.statements
         if statement.test in ("t", "paired_t")
         for size in statement.sizes
-        for gain in compute_gains(stated, statement, size, runs, values, pilot=True)
+        for gain in compute_gains(spec, statement, size, runs, values, pilot=True)
     ]
     return make_table(
         "small_pilot",
@@ -74,11 +74,11 @@ def _make_row(gain: ContrastGain, values: RunValues, study: Study) -> dict[str, 
     statement, tested, keys = gain.statement, gain.tested, tuple(filter(values.is_asked, gain.runs))
     word = gain.word or "too few seeds"
     outcomes = map(values.find_outcome, gain.runs)
-    low = high = needed = None
+    low = high = seed_count = None
     if tested is not None and tested.sigma > 0 and not gain.word:  # no seed undoes a run that diverged
         least, most = bound_sigma(tested.sigma, tested.df)
         low, high = (compute_t_power(statement, gain.contrast, sigma, len(statement.seeds)) for sigma in (most, least))
-        needed = _find_seeds(gain, tested.sigma)
+        seed_count = _find_seeds(gain, tested.sigma)
 
     def number(value: float | int | None, otherwise: str = "") -> Cell:
         return number_cell(value, (tested is not None and otherwise) or word, keys)
@@ -94,7 +94,7 @@ def _make_row(gain: ContrastGain, values: RunValues, study: Study) -> dict[str, 
         "power_low": number(low, gain.word or "no spread"),
         "power_high": number(high, gain.word or "no spread"),
         "seeds_stated": Cell(len(statement.seeds)),
-        "seeds_needed": number(needed, f"over {MOST_SEEDS}" if low is not None else gain.word or "no spread"),
+        "seeds_needed": number(seed_count, f"over {MOST_SEEDS}" if low is not None else gain.word or "no spread"),
         **fact_cells(values.frames, study, gain.size, keys, outcomes=outcomes, seeds=gain.n),
         "size": Cell(study.scale_label(gain.size)),
     }
@@ -102,5 +102,5 @@ def _make_row(gain: ContrastGain, values: RunValues, study: Study) -> dict[str, 
 
 def _find_seeds(gain: ContrastGain, sigma: float) -> int | None:
     """The fewest seeds whose power is 80 %; None where more than `MOST_SEEDS` are needed."""
-    every = range(2, MOST_SEEDS + 1)
-    return next((n for n in every if compute_t_power(gain.statement, gain.contrast, sigma, n) >= POWER), None)
+    counts = range(2, MOST_SEEDS + 1)
+    return next((n for n in counts if compute_t_power(gain.statement, gain.contrast, sigma, n) >= POWER), None)
