@@ -23,8 +23,10 @@ from plumbline.verdict.sources.column_names import (
     ERRORS,
     EXIT_CODES,
     FLAGS,
+    LOSS_METRICS,
     OF_A_RUN,
     STATUSES,
+    UNSURE_FLAGS,
     find_ending,
     names_an_end,
     quote_columns,
@@ -127,7 +129,11 @@ class RunStatuses:
         self._unread = [each for each in free if each not in self.columns]
 
     def _read_kinds(self, columns: Iterable[str], *, is_named: bool = False) -> None:
-        """Find the columns of yes and no, of exit codes, and of errors among some."""
+        """Find the columns of yes and no, of exit codes, and of errors among some.
+
+        Raises:
+            PlumblineError: a flag is the same of all runs of a method, each with a value, and no setting by its name.
+        """
         cells = {each: self._first_rows(each) for each in columns}
         self._exit_codes = {each for each, texts in cells.items() if self._holds_exit_codes(each, texts)}
         self._flags: dict[str, tuple[str, str]] = {}
@@ -136,7 +142,9 @@ class RunStatuses:
                 continue
             yes = [word for word in texts if word.lower() in failure_columns.YES]
             if not is_named and not find_ending(each, FLAGS) and self._is_setting(each, yes):
-                self._note_unread(each, yes)
+                if {*split_name(each)} <= OF_A_RUN | LOSS_METRICS | UNSURE_FLAGS | {"had", "has", "is"}:
+                    self._refuse_unclear(each, texts[yes[0]], f"{yes[0]!r} is said of runs that all have a value")
+                self._note_unread(each, yes)  # `skip_nan`
             else:
                 self._flags[each] = flag
         self._errors = {each for each in cells if each not in self._flags and self._holds_errors(each)}
