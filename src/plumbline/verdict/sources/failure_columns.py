@@ -11,6 +11,8 @@ from collections.abc import Collection
 from plumbline.verdict.evidence import CRASH, FINISHED
 from plumbline.verdict.sources.column_names import (
     FLAGS,
+    LOSS_METRICS,
+    OF_A_RUN,
     UNSURE_EXIT_CODES,
     UNSURE_FLAGS,
     find_ending,
@@ -51,6 +53,11 @@ def find_flag(column: str, cells: Collection[str], *, is_named: bool = False) ->
         return FLAGS[ending]
     is_both = bool(lower_words & YES and lower_words & _NO)
     return (CRASH, "") if is_named or (is_both and find_ending(column, UNSURE_FLAGS)) else None
+
+
+def names_an_end_alone(column: str) -> bool:
+    """Whether a name says of a run that it was lost, and nothing of what, as a setting's would (`skip_nan`)."""
+    return {*split_name(column)} <= OF_A_RUN | LOSS_METRICS | UNSURE_FLAGS | {"had", "has", "is"}
 
 
 def name_flag(column: str) -> str:

@@ -123,24 +123,33 @@ class RunStatuses:
         self._read_kinds(free_columns)
         kinds = {*self._flags, *self._exit_codes, *self._errors}
         sure_columns = [each for each in free_columns if each in kinds or self._is_named(each)]
-        self.columns = tuple(
-            each
-            for each in free_columns
-            if each in sure_columns or self._holds_statuses(each, has_other=bool(sure_columns))
-        )
+        has_other = bool(sure_columns)
+        read_columns = (each for each in free_columns if each in sure_columns or self._holds_statuses(each, has_other))
+        self.columns = tuple(read_columns)
         self._unread = [each for each in free_columns if each not in self.columns]
 
     def _read_kinds(self, columns: Iterable[str], *, is_named: bool = False) -> None:
-        """Find the columns of yes and no, of exit codes, and of errors among some."""
+        """Find the columns of yes and no, of exit codes, and of errors among some.
+
+        Raises:
+            PlumblineError: a flag is the same of all runs of a method, each with a value, and no setting by its name.
+        """
         cells = {each: self._first_rows(each) for each in columns}
         self._exit_codes = {each for each, texts in cells.items() if self._holds_exit_codes(each, texts)}
         self._flags: dict[str, tuple[str, str]] = {}
         for each, texts in cells.items():
-            if each in self._exit_codes or (flag := failure_columns.find_flag(each, texts, is_named=is_named)) is None:
+            # Whoever marks lost runs alone leaves the others empty.
+            says_end = failure_columns.names_an_end_alone(each)
+            has_empty = not all(row.cells.get(each) for row in self._rows.rows)
+            flag = failure_columns.find_flag(each, texts, is_named=is_named or (says_end and has_empty))
+            if each in self._exit_codes or flag is None:
                 continue
             yes_words = [word for word in texts if word.lower() in failure_columns.YES]
             if not is_named and not find_ending(each, FLAGS) and self._is_setting(each, yes_words):
-                self._note_unread(each, yes_words)
+                if says_end:
+                    problem = f"{yes_words[0]!r} is said of runs that all have a value"
+                    self._refuse_unclear(each, texts[yes_words[0]], problem)
+                self._note_unread(each, yes_words)  # `skip_nan`
             else:
                 self._flags[each] = flag
         self._errors = {each for each in cells if each not in self._flags and self._holds_errors(each)}
@@ -284,7 +293,7 @@ class RunStatuses:
             return False  # of the country (`us_state`), of the optimizer
         return any(parse_float(text) is None for text in texts)
 
-    def _holds_statuses(self, column: str, *, has_other: bool) -> bool:
+    def _holds_statuses(self, column: str, has_other: bool) -> bool:
         """Whether a column holds statuses by its words; `has_other`: the name of another column states that it does.
 
         Raises:
