@@ -118,15 +118,14 @@ class RunStatuses:
             self._read_kinds(self.columns, is_named=True)
             return
         other_columns = {columns.method, columns.seed, columns.metric, columns.step, columns.value, columns.commit}
-        other_columns |= {"metric", "description"}
-        free_columns = [column for column in rows.columns if column not in other_columns]
-        self._read_kinds(free_columns)
+        names = [each for each in rows.columns if each not in other_columns | {"metric", "description"}]
+        self._read_kinds(names)
         kinds = {*self._flags, *self._exit_codes, *self._errors}
-        sure_columns = [each for each in free_columns if each in kinds or self._is_named(each)]
-        has_other = bool(sure_columns)
-        read_columns = (each for each in free_columns if each in sure_columns or self._holds_statuses(each, has_other))
-        self.columns = tuple(read_columns)
-        self._unread = [each for each in free_columns if each not in self.columns]
+        sure_names = [each for each in names if each in kinds or self._is_named(each)]
+        self.columns = tuple(
+            each for each in names if each in sure_names or self._holds_statuses(each, bool(sure_names))
+        )
+        self._unread = [each for each in names if each not in self.columns]
 
     def _read_kinds(self, columns: Iterable[str], *, is_named: bool = False) -> None:
         """Find the columns of yes and no, of exit codes, and of errors among some.
