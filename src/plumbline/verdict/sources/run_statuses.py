@@ -128,7 +128,7 @@ class RunStatuses:
         self._unread = [each for each in names if each not in self.columns]
 
     def _read_kinds(self, columns: Iterable[str], *, is_named: bool = False) -> None:
-        """Find the columns of yes and no, of exit codes, and of errors among some.
+        """Find the columns of yes and no (lost runs alone may be marked), of exit codes, and of errors among some.
 
         Raises:
             PlumblineError: a flag is the same of all runs of a method, each with a value, and no setting by its name.
@@ -137,7 +137,6 @@ class RunStatuses:
         self._exit_codes = {each for each, texts in cells.items() if self._holds_exit_codes(each, texts)}
         self._flags: dict[str, tuple[str, str]] = {}
         for each, texts in cells.items():
-            # Whoever marks lost runs alone leaves the others empty.
             says_end = failure_columns.names_an_end_alone(each)
             has_empty = not all(row.cells.get(each) for row in self._rows.rows)
             flag = failure_columns.find_flag(each, texts, is_named=is_named or (says_end and has_empty))
