@@ -141,6 +141,7 @@ COLUMN_CASES = (
     ("inject_error", "False*3 True*3", "Column `inject_error` is not read as statuses, although `True`"),
     ("error", "False*3 True*3", "looks like statuses, but 'True' is said of runs that all have a value.*-column error"),
     ("crash", "_*5 1", ["3"]),
+    ("task", "_*5 1", []),
     ("crash", "0*3 1*3", "looks like statuses, but '1' is said of runs that all have a value"),
     ("loss_is_nan", "0*3 1*3", "looks like statuses, but '1' is said of runs that all have a value"),
     ("has_state", "0*3 1*3", []),

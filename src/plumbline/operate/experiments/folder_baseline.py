@@ -394,9 +394,7 @@ def commit(repository: Repository, arm: Arm) -> str:
                 ["git", *command], cwd=repository.top, capture_output=True, text=True, errors="replace"
             )
             if process.returncode:
-                lines = (process.stderr or process.stdout).strip().splitlines() or [
-                    "nothing; a hook may have refused it"
-                ]
-                raise PlumblineError(f"nothing was committed: git {command[0]} says: {lines[-1]}")
+                output = (process.stderr or process.stdout).strip() or "nothing; a hook may have refused it"
+                raise PlumblineError(f"nothing was committed: git {command[0]} says: {output.splitlines()[-1]}")
         keep()
     return f"Committed: {arm.words}{f' (with {NAME}, which was new)' if new else ''}"

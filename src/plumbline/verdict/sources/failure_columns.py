@@ -57,7 +57,8 @@ def find_flag(column: str, cells: Collection[str], *, is_named: bool = False) ->
 
 def names_an_end_alone(column: str) -> bool:
     """Whether a name says of a run that it was lost, and nothing of what, as a setting's would (`skip_nan`)."""
-    return {*split_name(column)} <= OF_A_RUN | LOSS_METRICS | UNSURE_FLAGS | {"had", "has", "is"}
+    parts = {*split_name(column)}
+    return bool(parts & UNSURE_FLAGS) and parts <= OF_A_RUN | LOSS_METRICS | UNSURE_FLAGS | {"had", "has", "is"}
 
 
 def name_flag(column: str) -> str:

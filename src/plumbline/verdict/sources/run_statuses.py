@@ -138,8 +138,8 @@ class RunStatuses:
         self._flags: dict[str, tuple[str, str]] = {}
         for each, texts in cells.items():
             says_end = failure_columns.names_an_end_alone(each)
-            has_empty = not all(row.cells.get(each) for row in self._rows.rows)
-            flag = failure_columns.find_flag(each, texts, is_named=is_named or (says_end and has_empty))
+            marks_lost = says_end and not all(row.cells.get(each) for row in self._rows.rows)
+            flag = failure_columns.find_flag(each, texts, is_named=is_named or marks_lost)
             if each in self._exit_codes or flag is None:
                 continue
             yes_words = [word for word in texts if word.lower() in failure_columns.YES]
