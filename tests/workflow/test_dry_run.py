@@ -71,11 +71,13 @@ def test_the_runs_of_small_models_plan(project: Project, name: str) -> None:
     small = small_file.load_small(name, project.root)
     study = study_config.load(name, "evening", project.root)
     rates = small_file.rates_path_of(name, project.root)
-    if small.tuned_arms and not rates.exists():
+    chosen_rates = small_file.load_rates(small, project.root)
+    if small.tuned_arms.keys() - chosen_rates.keys():
         refused = project.snakemake("-n", f"results/evening/{name}/small.csv", *config)
         assert refused.returncode == 1 and f"studies/{name}/small_rates.yaml" in refused.stdout
         assert f"small_rates {name} --write" in refused.stdout
-        text = "".join(f"  {size}: {dict.fromkeys(arms, 1)}\n" for size, arms in small.tuned_arms.items())
+        all_rates = {size: dict.fromkeys(arms, 1) for size, arms in small.tuned_arms.items()} | chosen_rates
+        text = "".join(f"  {size}: {rates_of_size}\n" for size, rates_of_size in all_rates.items())
         rates.write_text(f"study: {name}\nrates:\n{text}")
         chosen = study_config.load(name, "evening", project.root)
         pilots = [{run.spec.run_id for run in each.group("small_pilot")} for each in (study, chosen)]

@@ -310,20 +310,20 @@ def load_small(study: str, root: Path = ROOT) -> SmallFile:
     return small
 
 
-def load_rates(small: SmallFile, root: Path = ROOT) -> dict[str, dict[str, float]] | None:
-    """Read the rates that were chosen of a study's tuned arms; None if none were yet.
+def load_rates(small: SmallFile, root: Path = ROOT) -> dict[str, dict[str, float]]:
+    """Read the rates that were chosen of a study's tuned arms, of each size of which they are.
 
     Raises:
-        PlumblineError: the file lacks a tuned arm, names another one, or has a rate that was not tried.
+        PlumblineError: a size lacks a tuned arm, or the file names another one, or has a rate that was not tried.
     """
     path = rates_path_of(small.study, root)
     if not path.exists():
-        return None
+        return {}
     content: SmallRates = read_struct(path, SmallRates)
     arms = {size: sorted(names) for size, names in small.tuned_arms.items()}
     rated_arms = {size: sorted(rates) for size, rates in content.rates.items()}
-    remedy = f"remove the file, and choose anew: python -m plumbline.report.small_rates {small.study} --write"
-    if content.study != small.study or rated_arms != arms:
+    remedy = f"remove it, and choose anew: python -m plumbline.report.small_rates {small.study} --write"
+    if content.study != small.study or not rated_arms.items() <= arms.items():
         raise PlumblineError(
             f"{path}: rates: has {rated_arms} of {content.study!r}, but the tuned arms of {path_of(small.study, root)} "
             f"are {arms}; {remedy}"

@@ -142,7 +142,7 @@ def list_stated_runs(
                 requests: list[tuple[float | None, list[int], bool]]
                 if tuning:
                     requests = [(rate, tuning.seeds, True) for rate in statement.rates or []]
-                    requests.append((chosen_rates[size][arm] if chosen_rates else None, statement.seeds, False))
+                    requests.append((chosen_rates.get(size, {}).get(arm), statement.seeds, False))
                     requests.append((1.0, tuning.own_seeds or [], False))
                 else:
                     requests = [(rate, statement.seeds, False) for rate in statement.rates or [1.0]]
@@ -168,8 +168,8 @@ def explain_unchosen(key: str, root: Path) -> str:
     study = key.split("/")[0]
     rates = study_folders.format_path(small_file.rates_path_of(study, root), root)
     return (
-        f"{key} has no learning rate yet: {rates} is not there; make results/{SMALL_PRESET}/{study}/{PILOT}.csv, whose "
-        f"runs choose it, then run python -m plumbline.report.small_rates {study} --write"
+        f"{key} has no learning rate yet: {rates} has none of its size; make results/{SMALL_PRESET}/{study}/{PILOT}."
+        f"csv, whose runs choose it, then run python -m plumbline.report.small_rates {study} --write"
     )
 
 

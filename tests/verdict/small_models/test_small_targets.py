@@ -175,22 +175,41 @@ def test_before_any_run_a_table_says_so(tmp_path: Path, sizes: list[str]) -> Non
     assert "early_norms_fall" in shown.stdout
 
 
-def test_rates_are_chosen_of_finished_runs_and_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rates_are_chosen_of_finished_runs_and_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     small, runs = load("query_free")
     losses = {0.25: 5.3, 0.5: 5.1, 1: 5.0, 2: 5.2}
     tuning = {run.spec.key: run for run in runs if run.tuning}
     nothing = pd.DataFrame(columns=schemas.SCHEMAS["metrics"].names)
-    for run in list(tuning.values())[1:]:
+    path = tmp_path / "small_rates.yaml"
+    monkeypatch.setattr(small_file, "rates_path_of", lambda study, root=None: path)
+
+    def finish(run: small_runs.StatedRun) -> None:
         loss = losses[run.rate] + (0.5 if run.rate in (0.5, 1) and run.arm == "baseline_reduced_schedule" else 0.0)
         write_run(tmp_path, make_run(run.spec, nothing, step=1, loss=loss))
-    with pytest.raises(PlumblineError, match=r"1 tuning runs are missing.*s201.*small_pilot.csv"):
+
+    first, *others = [run for run in tuning.values() if run.size == "shallow"]
+    for run in others:
+        finish(run)
+    with pytest.raises(PlumblineError, match=r"1 of 24 tuning runs.*s201.*small_pilot.csv.*\n.*deep: 24 of 24"):
         small_rates.describe_rates("query_free", tmp_path)
-    first = next(iter(tuning.values()))
-    write_run(tmp_path, make_run(first.spec, nothing, step=1, loss=losses[first.rate]))
+    finish(first)
+    shallow_text = small_rates.describe_rates("query_free", tmp_path)
+    path.write_text(shallow_text, encoding="utf-8")
+    assert "deep: 24 of 24" in capsys.readouterr().err
+    assert small_file.load_rates(small) == {"shallow": {"baseline_reduced_schedule": 2, "wq_identity": 1}}
+    unchosen = [run for run in small_runs.list_stated_runs(small_runs.load_definition(small), small) if not run.rate]
+    assert {run.size for run in unchosen} == {"deep"} and len(unchosen) == 12
+    for run in tuning.values():
+        if run.size == "deep":
+            finish(run)
     text = small_rates.describe_rates("query_free", tmp_path)
-    path = tmp_path / "small_rates.yaml"
+    assert text.startswith(shallow_text), "a size is added to those that are there"
+    path.write_text(shallow_text.replace("schedule: 2", "schedule: 1"), encoding="utf-8")
+    with pytest.raises(PlumblineError, match=r"rates.shallow: .*\n.*\n.*baseline_reduced_schedule: 2"):
+        small_rates.describe_rates("query_free", tmp_path)
     path.write_text(text, encoding="utf-8")
-    monkeypatch.setattr(small_file, "rates_path_of", lambda study, root=None: path)
     assert small_file.load_rates(small) == {
         "shallow": {"baseline_reduced_schedule": 2, "wq_identity": 1},
         "deep": {"baseline_reduced_schedule": 2, "wq_identity": 1},
