@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -26,10 +27,11 @@ _MIDDLE = 0.75
 
 @cache
 def load(study: str) -> tuple[SmallFile, list[StatedRun]]:
-    """A study's statements and their runs; those at a rate that is not chosen yet are at the first one, which is what
-    tuning runs choose that are drawn alike at all rates."""
+    """A study's statements and their runs, as before any rate is chosen; those at chosen rates are at the first one,
+    which is what tuning runs choose that are drawn alike at all rates."""
     small = small_file.load_small(study)
-    runs = small_runs.list_stated_runs(small_runs.load_definition(small), small)
+    with mock.patch.object(small_file, "load_rates", return_value={}):
+        runs = small_runs.list_stated_runs(small_runs.load_definition(small), small)
     first = {each.id: each.rates[0] for each in small.statements if each.rates}
     return small, [replace(run, rate=first[run.statement]) if run.rate is None else run for run in runs]
 

@@ -200,7 +200,7 @@ def test_rates_are_chosen_of_finished_runs_and_read_again(
     assert "deep: 24 of 24" in capsys.readouterr().err
     assert small_file.load_rates(small) == {"shallow": {"baseline_reduced_schedule": 2, "wq_identity": 1}}
     unchosen = [run for run in small_runs.list_stated_runs(small_runs.load_definition(small), small) if not run.rate]
-    assert {run.size for run in unchosen} == {"deep"} and len(unchosen) == 12
+    assert {run.size for run in unchosen} == {"deep"} and len(unchosen) == 2 * 15
     for run in tuning.values():
         if run.size == "deep":
             finish(run)
