@@ -83,9 +83,11 @@ def carry_out(command: Sequence[str], folder: Path, *expected: int) -> list[str]
     environment |= {"PYTHONPATH": str(folder / "src"), "HOME": str(folder.parent / "home")}
     environment["SLURM_CONF"] = "/nonexistent"  # a plan asks the controller of a cluster, which is another machine
     begin = time.monotonic()
-    done = subprocess.run([*STRACE, str(trace), *command], cwd=folder, env=environment, text=True, capture_output=True)
-    if done.returncode not in expected:
-        sys.exit(f"{' '.join(command)} ended with {done.returncode}: {(done.stdout + done.stderr)[-3000:]}")
+    process = subprocess.run(
+        [*STRACE, str(trace), *command], cwd=folder, env=environment, text=True, capture_output=True
+    )
+    if process.returncode not in expected:
+        sys.exit(f"{' '.join(command)} ended with {process.returncode}: {(process.stdout + process.stderr)[-3000:]}")
     lines = trace.read_text(errors="replace").splitlines()
     programs = sum(" execve(" in line and line.endswith("= 0") for line in lines)
     calls = find_calls(lines)

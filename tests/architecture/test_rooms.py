@@ -38,8 +38,8 @@ def append_import(path: Path, line: str) -> None:
 
 
 def test_the_contract_holds_and_the_house_has_not_grown(tmp_path: Path) -> None:
-    done = lint(rooms.assemble(tmp_path))
-    assert done.returncode == 0, done.stdout
+    process = lint(rooms.assemble(tmp_path))
+    assert process.returncode == 0, process.stdout
     house = rooms.count()
     assert house.up == () and house.up_inside == () and house.circles == ()
     assert house.rooms <= ROOMS and house.floors <= FLOORS and house.arrows <= ARROWS, house
@@ -49,8 +49,8 @@ def test_the_contract_holds_and_the_house_has_not_grown(tmp_path: Path) -> None:
 def test_an_upward_import_breaks_the_contract(form: str, tmp_path: Path) -> None:
     rooms.assemble(tmp_path)
     (tmp_path / "src/plumbline/stats/upward.py").write_text(UPWARD[form], encoding="utf-8")
-    done = lint(tmp_path / "src")
-    assert done.returncode != 0 and "plumbline.stats.upward -> plumbline.project" in done.stdout
+    process = lint(tmp_path / "src")
+    assert process.returncode != 0 and "plumbline.stats.upward -> plumbline.project" in process.stdout
 
 
 @pytest.mark.parametrize(
@@ -65,8 +65,8 @@ def test_an_upward_import_breaks_the_contract(form: str, tmp_path: Path) -> None
 def test_an_upward_import_inside_a_room_breaks_the_contract(file: str, line: str, arrow: str, tmp_path: Path) -> None:
     rooms.assemble(tmp_path)
     append_import(tmp_path / "src/plumbline" / file, line)
-    done = lint(tmp_path / "src")
-    assert done.returncode != 0 and arrow in done.stdout
+    process = lint(tmp_path / "src")
+    assert process.returncode != 0 and arrow in process.stdout
 
 
 @pytest.mark.parametrize(
@@ -82,15 +82,15 @@ def test_an_upward_import_inside_a_room_breaks_the_contract(file: str, line: str
 def test_nobody_imports_a_study(file: str, line: str, tmp_path: Path) -> None:
     rooms.assemble(tmp_path)
     append_import(tmp_path / "src/plumbline" / file, line)
-    done = lint(tmp_path / "src")
-    assert done.returncode != 0 and "plumbline.studies.transfer.audit" in done.stdout
+    process = lint(tmp_path / "src")
+    assert process.returncode != 0 and "plumbline.studies.transfer.audit" in process.stdout
 
 
 def test_a_room_that_nobody_placed_breaks_the_contract(tmp_path: Path) -> None:
     rooms.assemble(tmp_path)
     (tmp_path / "src/plumbline/attic.py").write_text("", encoding="utf-8")
-    done = lint(tmp_path / "src")
-    assert done.returncode != 0 and "attic" in done.stdout
+    process = lint(tmp_path / "src")
+    assert process.returncode != 0 and "attic" in process.stdout
 
 
 @pytest.mark.parametrize("importer", ["train", "operate"])
@@ -98,6 +98,6 @@ def test_import_past_doors_of_checkpoints_breaks_contract(importer: str, tmp_pat
     rooms.assemble(tmp_path)
     path = tmp_path / f"src/plumbline/{importer}/window.py"
     path.write_text("from plumbline.train.checkpoint import checkpoint_folders\n", encoding="utf-8")
-    done = lint(tmp_path / "src")
-    assert done.returncode != 0
-    assert f"plumbline.{importer}.window -> plumbline.train.checkpoint.checkpoint_folders" in done.stdout
+    process = lint(tmp_path / "src")
+    assert process.returncode != 0
+    assert f"plumbline.{importer}.window -> plumbline.train.checkpoint.checkpoint_folders" in process.stdout

@@ -336,25 +336,25 @@ def command(root, *arguments):
 
 def test_command_writes_both_files_of_the_project_it_is_run_in(sixth, tmp_path):
     out = tmp_path / "new" / "audit.csv"
-    done = command(sixth, "--study", "quack", "--study", "sixth", "--out", str(out))
-    assert done.returncode == 0, done.stderr
-    assert "| sixth " in done.stdout and "| all " in done.stdout and "transfer" not in done.stdout
-    assert max(map(len, done.stdout.splitlines())) <= max(WIDTH, len(str(out)) + 6)
-    assert "25, of which rows read 11" in done.stdout
-    assert done.stdout.splitlines()[-1] == f"open {out.with_suffix('.md')}" and "citation" not in done.stdout
+    process = command(sixth, "--study", "quack", "--study", "sixth", "--out", str(out))
+    assert process.returncode == 0, process.stderr
+    assert "| sixth " in process.stdout and "| all " in process.stdout and "transfer" not in process.stdout
+    assert max(map(len, process.stdout.splitlines())) <= max(WIDTH, len(str(out)) + 6)
+    assert "25, of which rows read 11" in process.stdout
+    assert process.stdout.splitlines()[-1] == f"open {out.with_suffix('.md')}" and "citation" not in process.stdout
     assert len(out.read_text().splitlines()) == 11 and "`sixth`" in out.with_suffix(".md").read_text()
 
 
 def test_command_names_what_is_wrong(repository, tmp_path):
-    done = command(repository, "--study", "transfr")
-    assert done.returncode == 1
-    assert done.stderr.startswith("error: --study transfr: ") and "'transfer'?" in done.stderr
-    done = command(repository, "--out", "audit.txt")
-    assert done.returncode == 1 and "must end in .csv" in done.stderr
+    process = command(repository, "--study", "transfr")
+    assert process.returncode == 1
+    assert process.stderr.startswith("error: --study transfr: ") and "'transfer'?" in process.stderr
+    process = command(repository, "--out", "audit.txt")
+    assert process.returncode == 1 and "must end in .csv" in process.stderr
     for name in ("config", "studies"):
         (tmp_path / name).mkdir()
-    done = command(tmp_path)
-    assert done.returncode == 1 and done.stderr.startswith("error: no published numbers in ")
+    process = command(tmp_path)
+    assert process.returncode == 1 and process.stderr.startswith("error: no published numbers in ")
 
 
 def test_ledger_refuses_what_is_not_printed(repository):

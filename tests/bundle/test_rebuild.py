@@ -435,5 +435,5 @@ def test_code_of_an_earlier_commit_warns_of_no_lost_precision() -> None:
         stats.ttest_ind(*equal)
     code = f"from scipy import stats; stats.ttest_ind(*{equal})"
     environment = os.environ | rebuild.WITHOUT_OLD_WARNINGS
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
-    assert done.returncode == 0 and "Precision loss" not in done.stderr
+    process = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+    assert process.returncode == 0 and "Precision loss" not in process.stderr

@@ -42,9 +42,9 @@ def sign(record: Path, name: str, namespace: str = signatures.NAMESPACE) -> None
 
 def check(record: Path, *options: object) -> tuple[int, dict[str, tuple[str, str]]]:
     """The exit code, and each file's status with its reason."""
-    done = run_in_process.run(verify.main, record, *options, "--json", cwd=record)
-    files = json.loads(done.stdout)["files"] if done.stdout.startswith("{\n") else []
-    return done.returncode, {Path(file["path"]).name: (file["status"], file["why"]) for file in files}
+    process = run_in_process.run(verify.main, record, *options, "--json", cwd=record)
+    files = json.loads(process.stdout)["files"] if process.stdout.startswith("{\n") else []
+    return process.returncode, {Path(file["path"]).name: (file["status"], file["why"]) for file in files}
 
 
 def test_a_record_without_a_signature_is_told_so_and_refused_where_one_is_asked_for(record: Path) -> None:
@@ -97,17 +97,17 @@ def test_a_wrong_signature_is_refused(record: Path, wrong: str) -> None:
 
 
 def test_signers_that_are_of_no_use_are_refused(record: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    done = run_in_process.run(verify.main, record, "--signers", "nobody", cwd=record)
-    assert done.returncode == 1 and "nobody" in done.stderr
+    process = run_in_process.run(verify.main, record, "--signers", "nobody", cwd=record)
+    assert process.returncode == 1 and "nobody" in process.stderr
     (record.parent / "other").mkdir()
     (record.parent / "other/a.txt").write_text("a")
     signers = record.parents[1] / "signers"
-    done = run_in_process.run(verify.main, record.parent / "other", "--signers", signers, cwd=record)
-    assert done.returncode == 1 and "--signers does nothing" in done.stderr
+    process = run_in_process.run(verify.main, record.parent / "other", "--signers", signers, cwd=record)
+    assert process.returncode == 1 and "--signers does nothing" in process.stderr
     sign(record, ANN)
     monkeypatch.setenv("PATH", str(record))
-    done = run_in_process.run(verify.main, record, "--signers", signers, cwd=record)
-    assert done.returncode == 1 and "ssh-keygen" in done.stderr
+    process = run_in_process.run(verify.main, record, "--signers", signers, cwd=record)
+    assert process.returncode == 1 and "ssh-keygen" in process.stderr
     assert check(record)[1]["record.json.sig"][0] == "not known"
 
 
@@ -143,5 +143,5 @@ def test_an_ssh_keygen_that_knows_no_signatures_says_nothing_of_them(
     monkeypatch.setenv("PATH", str(old.parent))
     code, files = check(record)
     assert code == 0 and files["record.json.sig"][0] == "not known" and "8.2" in files["record.json.sig"][1]
-    done = run_in_process.run(verify.main, record, "--signers", record.parents[1] / "signers", cwd=record)
-    assert done.returncode == 1 and "ssh-keygen" in done.stderr and "8.2" in done.stderr
+    process = run_in_process.run(verify.main, record, "--signers", record.parents[1] / "signers", cwd=record)
+    assert process.returncode == 1 and "ssh-keygen" in process.stderr and "8.2" in process.stderr

@@ -97,12 +97,12 @@ def test_it_takes_no_second_and_no_torch(repository: Path, tmp_path: Path, line:
     for _ in range(2):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         settings = os.environ | environment(tmp_path / "offered", *line.split(" "))
-        done = subprocess.run(
+        process = subprocess.run(
             [sys.executable, "-c", code], cwd=repository, env=settings, capture_output=True, text=True
         )
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         seconds.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-        assert done.stdout == "[]\n" and (tmp_path / "offered").read_text(), done.stderr
+        assert process.stdout == "[]\n" and (tmp_path / "offered").read_text(), process.stderr
     assert min(seconds) < 1.0, seconds  # on the slowest machine seen .42; with torch or pandas several seconds
 
 
@@ -115,6 +115,6 @@ def test_a_study_that_cannot_be_read_has_no_names(repository: Path, tmp_path: Pa
     for args, names, code in ((("claims", ""), "broken", 0), (("try", ""), "", 1)):
         settings = os.environ | environment(tmp_path / "offered", *args)
         command = [sys.executable, "-m", "plumbline"]
-        done = subprocess.run(command, cwd=tmp_path, env=settings, capture_output=True, text=True)
-        assert ((tmp_path / "offered").read_text(), done.returncode) == (names, code)
-        assert "Traceback" not in done.stderr
+        process = subprocess.run(command, cwd=tmp_path, env=settings, capture_output=True, text=True)
+        assert ((tmp_path / "offered").read_text(), process.returncode) == (names, code)
+        assert "Traceback" not in process.stderr

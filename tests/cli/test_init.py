@@ -118,8 +118,8 @@ def test_a_project_whose_path_has_spaces_and_quotes(
     monkeypatch.setattr("sys.argv", ["plumbline init", str(folder)])
     init.main()
     (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  cd ")]
-    done = subprocess.run(["sh", "-c", f"{line} && pwd"], capture_output=True, text=True)
-    assert done.stdout == f"{folder}\n", done.stderr
+    process = subprocess.run(["sh", "-c", f"{line} && pwd"], capture_output=True, text=True)
+    assert process.stdout == f"{folder}\n", process.stderr
 
 
 def test_project_whose_path_steers_terminal_is_shown_as_it_is(

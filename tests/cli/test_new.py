@@ -58,25 +58,27 @@ def passes_ruff(project: Path, repository: Path, *paths: str) -> None:
     """By the rules of the repository, which a clone's files are held to."""
     for args in (["check"], ["format", "--check"]):
         command = [str(RUFF), *args, "--no-cache", "--config", str(repository / "pyproject.toml"), *paths]
-        done = subprocess.run(command, cwd=project, capture_output=True, text=True)
-        assert done.returncode == 0, done.stdout + done.stderr
+        process = subprocess.run(command, cwd=project, capture_output=True, text=True)
+        assert process.returncode == 0, process.stdout + process.stderr
 
 
 def test_a_leak_in_a_new_method_is_found_before_it_is_trained(project: Path, tmp_path: Path) -> None:
     """The checks before training are made of a study's method as of a file's. (As it is written it can be tried:
     tests/workflow/test_wheel.py.)"""
-    done = python(project, "-m", "plumbline", "new", "method", "fresh", "--slot", "ffn")
-    assert done.returncode == 0, done.stderr
-    assert "wrote my/fresh/src/fresh/ffn.py" in done.stdout
-    assert "plumbline try fresh --study fresh --dry-run" in done.stdout
+    process = python(project, "-m", "plumbline", "new", "method", "fresh", "--slot", "ffn")
+    assert process.returncode == 0, process.stderr
+    assert "wrote my/fresh/src/fresh/ffn.py" in process.stdout
+    assert "plumbline try fresh --study fresh --dry-run" in process.stdout
     packages = install_package(project / "my/fresh", tmp_path / "packages")
     component = packages / "fresh/ffn.py"
     text = component.read_text()
     assert text.count("        return ") == 1
     component.write_text(text.replace("        return ", "        return x_BTF.mean(1, keepdim=True) + "))
     tried = ("-m", "plumbline", "try", "fresh", "--study", "fresh", "--preset", "smoke", "-n")
-    done = python(project, *tried, packages=packages)
-    assert done.returncode == 13 and "fresh: causality: " in done.stderr + done.stdout, done.stdout + done.stderr
+    process = python(project, *tried, packages=packages)
+    assert process.returncode == 13 and "fresh: causality: " in process.stderr + process.stdout, (
+        process.stdout + process.stderr
+    )
 
 
 @pytest.mark.parametrize("slots", [("mixer",), pytest.param(SLOTS, marks=pytest.mark.slow)], ids=["one", "every"])
@@ -89,8 +91,8 @@ def test_a_method_of_every_slot_passes_its_own_tests(
         packages = install_package(project / "my" / name, tmp_path / "packages")
     passes_ruff(project, repository, "my")
     tests = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "--import-mode=importlib", "my")
-    done = python(project, *tests, packages=packages)
-    assert done.returncode == 0 and f"{8 * len(slots)} passed" in done.stdout, done.stdout[-3000:]
+    process = python(project, *tests, packages=packages)
+    assert process.returncode == 0 and f"{8 * len(slots)} passed" in process.stdout, process.stdout[-3000:]
 
 
 def test_a_new_study_is_of_the_repositorys_style(project: Path, repository: Path) -> None:
@@ -112,10 +114,10 @@ def test_a_method_of_a_clone_is_one_file_of_the_package(repository: Path) -> Non
 
 
 def test_what_is_written_out_here_is_in_project_of_wheel_only(project: Path) -> None:
-    done = python(project, "-m", "plumbline", "new", "method", "quite_new", "--built-in")
-    assert done.returncode == 2 and "--built-in" in done.stderr and "leave it out" in done.stderr
-    done = python(project / "config", "-m", "plumbline", "new", "study", "quite_new")
-    assert done.returncode == 1 and "is no project" in done.stderr and "plumbline init FOLDER" in done.stderr
+    process = python(project, "-m", "plumbline", "new", "method", "quite_new", "--built-in")
+    assert process.returncode == 2 and "--built-in" in process.stderr and "leave it out" in process.stderr
+    process = python(project / "config", "-m", "plumbline", "new", "study", "quite_new")
+    assert process.returncode == 1 and "is no project" in process.stderr and "plumbline init FOLDER" in process.stderr
 
 
 @pytest.mark.parametrize(

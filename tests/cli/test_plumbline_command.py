@@ -25,9 +25,9 @@ def plumbline(*args: str, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_verb_has_a_help_under_its_own_name(verb: str, repository: Path) -> None:
-    done = plumbline(verb, "--help", cwd=repository)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith(f"usage: plumbline {verb} ") and "`" not in done.stdout
+    process = plumbline(verb, "--help", cwd=repository)
+    assert process.returncode == 0, process.stderr
+    assert process.stdout.startswith(f"usage: plumbline {verb} ") and "`" not in process.stdout
 
 
 def test_a_list_of_verbs_waits_for_no_torch(repository: Path) -> None:
@@ -36,19 +36,19 @@ def test_a_list_of_verbs_waits_for_no_torch(repository: Path) -> None:
 
 
 def test_an_error_is_a_sentence_and_a_verb_that_is_not_there_too(repository: Path) -> None:
-    done = plumbline("train", "transfer/base/qknrm/s42", "--out", "x", cwd=repository)
-    assert done.returncode == 1 and "did you mean 'transfer/base/qknorm/s42'" in done.stderr
-    assert "Traceback" not in done.stderr
-    done = plumbline("tabel", "--json", cwd=repository)
-    assert done.returncode == 2 and "'tabel'; did you mean 'table'?" in done.stderr
-    assert "tabel" in json.loads(done.stdout)["error"]
+    process = plumbline("train", "transfer/base/qknrm/s42", "--out", "x", cwd=repository)
+    assert process.returncode == 1 and "did you mean 'transfer/base/qknorm/s42'" in process.stderr
+    assert "Traceback" not in process.stderr
+    process = plumbline("tabel", "--json", cwd=repository)
+    assert process.returncode == 2 and "'tabel'; did you mean 'table'?" in process.stderr
+    assert "tabel" in json.loads(process.stdout)["error"]
 
 
 def test_every_verb_is_listed_in_a_line_under_its_question(repository: Path) -> None:
-    done = plumbline("--help", cwd=repository)
+    process = plumbline("--help", cwd=repository)
     readme = (repository / "README.md").read_text(encoding="utf-8")
     for question, verbs in GROUPS.items():
-        _, _, below = done.stdout.partition(f"\n{question}\n")
+        _, _, below = process.stdout.partition(f"\n{question}\n")
         lines = below.partition("\n\n")[0].splitlines()
         assert [line.split()[0] for line in lines] == list(verbs)
         assert question.casefold() in readme.casefold(), "the README's own heading"
@@ -58,8 +58,8 @@ def test_a_folder_with_another_finished_run_is_not_trained_into(repository: Path
     (tmp_path / "outcome.json").write_text(json.dumps({"run_id": "f" * 16, "outcome": "completed"}))
     changes = ("--set", "train.steps=3", "--set", "optimizer.learning_rate=1e-3")  # a number, as in a study's YAML
     args = ("train", "transfer/base/qknorm/s42", "--preset", "smoke", *changes, "--out", str(tmp_path))
-    done = plumbline(*args, cwd=repository)
-    assert done.returncode == 1 and f"--out {tmp_path}: holds run {'f' * 16}" in done.stderr
+    process = plumbline(*args, cwd=repository)
+    assert process.returncode == 1 and f"--out {tmp_path}: holds run {'f' * 16}" in process.stderr
 
 
 @pytest.mark.parametrize("kind", ["studies", "presets", *listing.OF_A_STUDY])
@@ -105,8 +105,8 @@ def test_where_one_study_is_broken_the_others_are_listed(repository: Path, tmp_p
 
 
 def test_a_list_as_json(repository: Path) -> None:
-    done = plumbline("ls", "targets", "--study", "key_norms", "--json", cwd=repository)
-    assert [row["target"] for row in json.loads(done.stdout)] == list(
+    process = plumbline("ls", "targets", "--study", "key_norms", "--json", cwd=repository)
+    assert [row["target"] for row in json.loads(process.stdout)] == list(
         study_config.load("key_norms", "demo").definition["targets"]
     )
 

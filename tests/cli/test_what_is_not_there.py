@@ -36,17 +36,17 @@ SAID = {
 
 @pytest.mark.parametrize("args", SAID, ids=" ".join)
 def test_it_is_said_in_one_line(args: tuple[str, ...], repository: Path) -> None:
-    done = run_in_process.run(main, *args, cwd=repository)
-    assert done.returncode == 1 and done.stderr.count("\n") == 1, done.stderr
-    assert done.stderr.startswith("error: ") and SAID[args] in done.stderr
+    process = run_in_process.run(main, *args, cwd=repository)
+    assert process.returncode == 1 and process.stderr.count("\n") == 1, process.stderr
+    assert process.stderr.startswith("error: ") and SAID[args] in process.stderr
 
 
 def test_small_models_are_targets_wherever_targets_are_named(repository: Path) -> None:
     listed = run_in_process.run(main, "ls", "targets", "--preset", "evening", "--json", cwd=repository)
     rows = [row for row in json.loads(listed.stdout) if row["target"] == "small"]
     targets = [f"results/evening/{row['study']}/small.csv" for row in rows]
-    planned = run_in_process.run(main, "plan", *targets, "--preset", "evening", cwd=repository)
-    counts = re.findall(r"^(\w+)\ntarget .*\n[- ]+\nsmall +(\d+) +(\d+)", planned.stdout, re.MULTILINE)
+    process = run_in_process.run(main, "plan", *targets, "--preset", "evening", cwd=repository)
+    counts = re.findall(r"^(\w+)\ntarget .*\n[- ]+\nsmall +(\d+) +(\d+)", process.stdout, re.MULTILINE)
     stated = {row["study"]: int(row["runs"]) for row in rows}
     assert {study: int(to_do) + int(done) for study, to_do, done in counts} == stated
     assert set(stated) == {path.parent.name for path in repository.glob("studies/*/small.yaml")}

@@ -43,9 +43,9 @@ def light(folder: Path, *lines: Sequence[str]) -> list[subprocess.CompletedProce
     streams = folder / "streams"
     streams.mkdir()
     command = [sys.executable, "-c", FORKS, json.dumps(lines), str(streams)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
-    codes = [int(code) for code in done.stdout.split()]
-    assert len(codes) == len(lines), done.stderr
+    process = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    codes = [int(code) for code in process.stdout.split()]
+    assert len(codes) == len(lines), process.stderr
     return [
         subprocess.CompletedProcess([*line], code, *((streams / f"{number}.{each}").read_text() for each in (1, 2)))
         for number, (line, code) in enumerate(zip(lines, codes))
@@ -62,10 +62,10 @@ def test_a_verdict_is_the_same(repository: Path, tmp_path: Path) -> None:
         numbers.write_text("\n".join(["method,seed,loss", *rows]) + "\n")
         args = ["--baseline", "base", "--metric", "loss", "--lower-is-better", "--exit-code-of", "mine"]
         command = [sys.executable, "-m", *modules, "verdict", str(numbers), *args]
-        done = subprocess.run(command, cwd=repository, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
+        process = subprocess.run(command, cwd=repository, capture_output=True, text=True)
+        assert process.returncode == 0, process.stderr
         page = numbers.with_name("results.verdict.md").read_text()
-        outputs[name] = done.stdout.replace(str(numbers.parent), ""), page.replace(str(numbers.parent), "")
+        outputs[name] = process.stdout.replace(str(numbers.parent), ""), page.replace(str(numbers.parent), "")
     assert outputs["light"] == outputs["whole"] and "1 improves (`mine` by 0.0114, " in outputs["light"][0]
 
 
@@ -75,8 +75,8 @@ def test_the_audit_of_five_papers_is_the_same(repository: Path, tmp_path: Path) 
     for name, studies in (("light", ()), ("whole", ("--study", "quack"))):
         out = tmp_path / f"{name}.csv"
         command = [sys.executable, "-m", *ALIKE[name], "audit", *studies, "--out", str(out)]
-        done = subprocess.run(command, cwd=repository, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
+        process = subprocess.run(command, cwd=repository, capture_output=True, text=True)
+        assert process.returncode == 0, process.stderr
         rows[name] = out.read_text().splitlines()
         assert out.with_suffix(".md").read_text()
     papers = {row.partition(",")[0] for row in rows["light"][1:]}
@@ -145,6 +145,6 @@ def test_python_is_told_too(repository: Path) -> None:
         "from tests.cli.without_pipeline_packages import hide; hide()\n"
         "from plumbline import api; api.load_study('transfer', 'smoke'); api.pretrain"
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=repository, capture_output=True, text=True)
-    last = done.stderr.splitlines()[-1]
+    process = subprocess.run([sys.executable, "-c", code], cwd=repository, capture_output=True, text=True)
+    last = process.stderr.splitlines()[-1]
     assert "plumbline.api.pretrain needs torch" in last and last.endswith(INSTALL)

@@ -147,9 +147,11 @@ class Bench:
         self.prepared = Workspace.checkout(root / "prepared")
         lengthen(self.prepared)
         command = [sys.executable, "-m", "snakemake", *PACKS, "--config", "preset=smoke"]
-        done = subprocess.run(command, cwd=self.prepared.path, env=throwaway.cluster_environment(), capture_output=True)
-        if done.returncode:
-            raise RuntimeError(done.stderr.decode()[-4000:])
+        process = subprocess.run(
+            command, cwd=self.prepared.path, env=throwaway.cluster_environment(), capture_output=True
+        )
+        if process.returncode:
+            raise RuntimeError(process.stderr.decode()[-4000:])
         self.digests: dict[str, str] = {}
         self.making = threading.Lock()
 

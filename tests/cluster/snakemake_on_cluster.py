@@ -41,10 +41,10 @@ def cluster_environment() -> dict[str, str]:
 
 def slurm(*command: str) -> str:
     """Run a SLURM command, give its output back."""
-    done = subprocess.run(command, env=cluster_environment(), capture_output=True, text=True, timeout=60)
-    if done.returncode:
-        raise RuntimeError(f"{' '.join(command)}: {done.stderr.strip()}")
-    return done.stdout
+    process = subprocess.run(command, env=cluster_environment(), capture_output=True, text=True, timeout=60)
+    if process.returncode:
+        raise RuntimeError(f"{' '.join(command)}: {process.stderr.strip()}")
+    return process.stdout
 
 
 def until(condition: Callable[[], object], seconds: float, event: str) -> None:
@@ -79,17 +79,17 @@ def verb(directory: Path, *arguments: str) -> str:
         RuntimeError: it failed.
     """
     command = [sys.executable, "-m", *arguments]
-    done = subprocess.run(command, cwd=directory, env=cluster_environment(), capture_output=True, text=True)
-    if done.returncode:
-        raise RuntimeError(f"{' '.join(arguments)}: {done.stderr}")
-    return done.stdout
+    process = subprocess.run(command, cwd=directory, env=cluster_environment(), capture_output=True, text=True)
+    if process.returncode:
+        raise RuntimeError(f"{' '.join(arguments)}: {process.stderr}")
+    return process.stdout
 
 
 def up() -> None:
     """Bring the cluster up, or bring back what of it is not running."""
-    done = subprocess.run([HERE / "up"], capture_output=True, text=True, stdin=subprocess.DEVNULL)
-    if done.returncode:
-        raise RuntimeError(done.stderr)
+    process = subprocess.run([HERE / "up"], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    if process.returncode:
+        raise RuntimeError(process.stderr)
 
 
 def small_resources() -> dict[str, Any]:

@@ -108,8 +108,8 @@ def workspace(cluster: None, tmp_path_factory: pytest.TempPathFactory) -> Worksp
         for split in ("train", "validation")
     ]
     command = [sys.executable, "-m", "snakemake", *packs, "--config", "preset=smoke"]
-    done = subprocess.run(command, cwd=place.path, env=throwaway.cluster_environment(), capture_output=True)
-    assert done.returncode == 0, done.stderr.decode()[-3000:]
+    process = subprocess.run(command, cwd=place.path, env=throwaway.cluster_environment(), capture_output=True)
+    assert process.returncode == 0, process.stderr.decode()[-3000:]
     return place
 
 

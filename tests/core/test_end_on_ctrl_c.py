@@ -33,15 +33,15 @@ def test_an_import_that_is_interrupted_is_not_traced(tmp_path: Path, package: st
     path = os.pathsep.join([str(tmp_path), str(Path(command_line.__file__).parents[2])])
     if args[0] != "-m":
         args = [str(tmp_path / args[0]), *args[1:]]
-    done = subprocess.run([sys.executable, *args], env={"PYTHONPATH": path}, capture_output=True, text=True)
-    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
+    process = subprocess.run([sys.executable, *args], env={"PYTHONPATH": path}, capture_output=True, text=True)
+    assert (process.returncode, process.stdout, process.stderr) == (-signal.SIGINT, "", "")
 
 
 def test_snakemake_is_not_traced_while_it_reads_the_rules(repository: Path, tmp_path: Path) -> None:
     rules = repository / "workflow/rules/config_arguments.smk"
     (tmp_path / "Snakefile").write_text(f'include: "{rules}"\nraise KeyboardInterrupt\n')
-    done = subprocess.run([sys.executable, "-m", "snakemake", "-n"], cwd=tmp_path, capture_output=True, text=True)
-    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
+    process = subprocess.run([sys.executable, "-m", "snakemake", "-n"], cwd=tmp_path, capture_output=True, text=True)
+    assert (process.returncode, process.stdout, process.stderr) == (-signal.SIGINT, "", "")
 
 
 def test_a_verb_that_is_interrupted_twice_is_not_traced() -> None:

@@ -40,7 +40,7 @@ def test_a_foreign_name_is_shown_as_it_is(name: str, expected: str) -> None:
     "args", [("init", "/proc/x"), ("audit", "--study", "quack", "--out", "/dev/null/audit.csv")], ids=["init", "audit"]
 )
 def test_a_folder_that_cannot_be_is_a_sentence(repository: Path, args: tuple[str, ...]) -> None:
-    done = subprocess.run([sys.executable, "-m", "plumbline", *args], cwd=repository, capture_output=True, text=True)
+    process = subprocess.run([sys.executable, "-m", "plumbline", *args], cwd=repository, capture_output=True, text=True)
     folder = "/proc/x" if args[0] == "init" else "/dev/null"
-    assert done.returncode == 1 and done.stderr.startswith(f"error: the folder {folder} cannot be made (")
-    assert done.stderr.count("\n") == 1 and done.stdout == ""
+    assert process.returncode == 1 and process.stderr.startswith(f"error: the folder {folder} cannot be made (")
+    assert process.stderr.count("\n") == 1 and process.stdout == ""

@@ -108,8 +108,8 @@ def test_what_asks_for_tf32_is_set_back() -> None:
         "before = matmul.allow_tf32; set_numerics(torch.device('cuda')); print(before, matmul.allow_tf32)"
     )
     environment = {"TORCH_ALLOW_TF32_CUBLAS_OVERRIDE": "1", "PATH": ""}
-    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
-    assert done.stdout.split() == ["True", "False"], done.stderr
+    process = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
+    assert process.stdout.split() == ["True", "False"], process.stderr
 
 
 SINES = "import numpy as np; x = np.linspace(1, 9, 99999); print(hash(np.sin(x).tobytes() + np.log(x).tobytes()))"

@@ -39,9 +39,9 @@ def test_a_small_address_space_is_refused_before_numpy_waits_for_more(megabytes:
     """Below 300 MB loading it may never end, and hears no signal."""
     code = "from plumbline.core import command_line; command_line.run(lambda: print('tried'))"
     command = ["bash", "-c", f'ulimit -v {megabytes << 10}; exec "$0" -c "$1"', sys.executable, code]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 1 and "tried" not in done.stdout
-    assert f" {megabytes} MB" in done.stderr and "ulimit -v" in done.stderr and "Traceback" not in done.stderr
+    process = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert process.returncode == 1 and "tried" not in process.stdout
+    assert f" {megabytes} MB" in process.stderr and "ulimit -v" in process.stderr and "Traceback" not in process.stderr
 
 
 @pytest.mark.parametrize(

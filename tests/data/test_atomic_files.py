@@ -105,12 +105,12 @@ def test_no_room_is_a_sentence_that_names_the_file(tmp_path: Path, length: int, 
         "--out",
         str(tmp_path / "out"),
     ]
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-m", "plumbline.data.documents", *args, "--validation-percent", "20"],
         capture_output=True, text=True, preexec_fn=limit_file_size(10_000),
     )  # fmt: skip
-    assert done.returncode == 1 and "Traceback" not in done.stderr
-    assert re.search(rf"^error: {tmp_path}/out/{file}: .*\(File too large\); free some", done.stderr, re.M)
+    assert process.returncode == 1 and "Traceback" not in process.stderr
+    assert re.search(rf"^error: {tmp_path}/out/{file}: .*\(File too large\); free some", process.stderr, re.M)
     # What was read is kept for the next start, in its own folder.
     names = {path.name for path in (tmp_path / "out").iterdir() if not path.name.startswith(".local-")}
     assert names <= {".lock", "validation.jsonl"}

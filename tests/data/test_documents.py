@@ -62,10 +62,10 @@ def test_what_a_killed_process_left_goes_with_the_next_start(tmp_path: Path) -> 
     write_jsonl(tmp_path / "texts" / "all.jsonl", corpus(300))
     local(tmp_path / "texts", tmp_path / "whole")
     args = ["--corpus", "mine", "--documents-source", "local", "--local-texts-folder", str(tmp_path / "texts")]
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", KILLED, *args, "--out", str(tmp_path / "out")], capture_output=True, text=True
     )
-    assert done.returncode == -signal.SIGKILL and list((tmp_path / "out").glob(".local-*")), done.stderr
+    assert process.returncode == -signal.SIGKILL and list((tmp_path / "out").glob(".local-*")), process.stderr
     local(tmp_path / "texts", tmp_path / "out")
     contents = [{path.name: path.read_bytes() for path in (tmp_path / name).iterdir()} for name in ("whole", "out")]
     assert contents[0] == contents[1]

@@ -164,8 +164,8 @@ def test_no_network_with_the_hub(tmp_path: Path) -> None:
     ]
     environment = os.environ | {"HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path)}
     command = [sys.executable, "-m", "plumbline.data.documents", *arguments]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True)
-    assert done.returncode == 1 and "Traceback" not in done.stderr
-    last = done.stderr.splitlines()[-1]
+    process = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert process.returncode == 1 and "Traceback" not in process.stderr
+    last = process.stderr.splitlines()[-1]
     assert last.startswith("error: config/corpora/mine.yaml: hub.path: cannot read some/where at revision 000")
     assert "set `data.source` in config/config.yaml to packaged" in last

@@ -89,8 +89,8 @@ def count_per_save(texts: Path) -> float:
 def test_killed_while_it_reads(texts: Path, whole: dict[str, bytes], tmp_path: Path, number: int) -> None:
     killed = gather(texts, tmp_path, reads=number)
     assert killed.returncode == -signal.SIGKILL and not (tmp_path / "train.jsonl").exists(), killed.stderr
-    done = gather(texts, tmp_path)
-    again = read_counts(done)[0] - (DOCUMENTS - (number - 1))
+    process = gather(texts, tmp_path)
+    again = read_counts(process)[0] - (DOCUMENTS - (number - 1))
     assert 0 <= again <= count_per_save(texts), f"{again} documents were taken twice"
     assert read_outputs(tmp_path) == whole, "the same bytes, and nothing is left beside them"
 
@@ -99,8 +99,8 @@ def test_killed_while_it_reads(texts: Path, whole: dict[str, bytes], tmp_path: P
 def test_killed_while_it_writes(texts: Path, whole: dict[str, bytes], tmp_path: Path, number: int) -> None:
     killed = gather(texts, tmp_path, written=number)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
-    done = gather(texts, tmp_path)
-    reads, written = read_counts(done)
+    process = gather(texts, tmp_path)
+    reads, written = read_counts(process)
     assert reads == 0
     assert 0 <= written - (DOCUMENTS - (number - 1)) <= count_per_save(texts) + 3 * DOCUMENTS / 256
     assert read_outputs(tmp_path) == whole
@@ -129,9 +129,9 @@ def test_a_source_that_changed_meanwhile_is_read_from_its_start(texts: Path, tmp
     content[content.index(b'"text": "') + 9] = ord("Q")
     (own / "a.jsonl").write_bytes(content)
     os.utime(own / "a.jsonl", ns=(there.st_atime_ns, there.st_mtime_ns))
-    done = gather(own, tmp_path / "out")
-    assert read_counts(done)[0] == DOCUMENTS
-    assert "changed: reading starts again" in done.stderr
+    process = gather(own, tmp_path / "out")
+    assert read_counts(process)[0] == DOCUMENTS
+    assert "changed: reading starts again" in process.stderr
     assert not list((tmp_path / "out").glob(".local-*"))
     gather(own, tmp_path / "anew")
     assert read_outputs(tmp_path / "out") == read_outputs(tmp_path / "anew")
@@ -146,9 +146,9 @@ def test_other_shards_are_written_again(texts: Path, whole: dict[str, bytes], tm
     part.write_bytes(content[:50] if damage == "short" else content)
     if damage == "gone":
         part.unlink()
-    done = gather(texts, tmp_path)
-    assert read_counts(done)[0] == 0
-    assert damage == "gone" or "not what was written" in done.stderr
+    process = gather(texts, tmp_path)
+    assert read_counts(process)[0] == 0
+    assert damage == "gone" or "not what was written" in process.stderr
     assert read_outputs(tmp_path) == whole
 
 

@@ -50,6 +50,6 @@ def test_a_document_of_one_word_trains_a_tokenizer(tmp_path: Path) -> None:
     documents.write_text(json.dumps({"id": "key held down", "source": "s", "text": "a" * 3_000_000}) + "\n")
     arguments = ["--training-documents", str(documents), "--vocabulary-size", "265", "--out", str(out)]
     command = [sys.executable, "-m", "plumbline.data.tokenizer", "train", *arguments]
-    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60)
-    assert "1 words of more than 4,096" in done.stdout
+    process = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60)
+    assert "1 words of more than 4,096" in process.stdout
     assert read_verified(out)["words_cut"] == 1

@@ -64,9 +64,9 @@ def peak(*arguments: str) -> float:
         "sys.argv = sys.argv[1:]\n"
         "runpy.run_module(sys.argv[0], run_name='__main__', alter_sys=True)"
     )
-    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return next(float(line.split()[1]) for line in done.stdout.splitlines() if line.startswith("VmHWM")) / 1024
+    process = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True)
+    assert process.returncode == 0, process.stderr
+    return next(float(line.split()[1]) for line in process.stdout.splitlines() if line.startswith("VmHWM")) / 1024
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads the peak where Linux keeps it")

@@ -39,8 +39,10 @@ def test_the_catalogs_action_finds_the_workflow_in_its_folder(repository: Path, 
     project = Project.copy(repository, tmp_path / "copy")
     assert {path.name for path in (project.root / ".test").iterdir() if path.is_symlink()} >= {"config", "studies"}
     called = ("--snakefile", "workflow/Snakefile", "--directory", ".test", "--config", "preset=smoke", "--cores", "1")
-    done = project.python("-m", "snakemake", *called, "-n", "results/smoke/key_norms/table1.csv")
-    assert done.returncode == 0 and re.search(r"^pretrain +\d+$", done.stdout, re.MULTILINE), done.stdout[-3000:]
+    process = project.python("-m", "snakemake", *called, "-n", "results/smoke/key_norms/table1.csv")
+    assert process.returncode == 0 and re.search(r"^pretrain +\d+$", process.stdout, re.MULTILINE), process.stdout[
+        -3000:
+    ]
     assert not (project.root / "work").exists() and not (project.root / ".snakemake").exists()
 
 

@@ -22,9 +22,9 @@ def run(repository: Path, *arguments: str | Path, cwd: Path | None = None) -> su
 
 
 def test_its_cells_print_what_it_holds(repository: Path) -> None:
-    done = run(repository, NOTEBOOK)
-    assert done.returncode == 0, done.stderr
-    assert not done.stderr and not done.stdout
+    process = run(repository, NOTEBOOK)
+    assert process.returncode == 0, process.stderr
+    assert not process.stderr and not process.stdout
 
 
 def test_it_is_a_notebook_with_one_small_picture(repository: Path) -> None:
@@ -48,8 +48,8 @@ def test_a_cell_that_prints_otherwise(repository: Path, tmp_path: Path, source: 
     stream = {"output_type": "stream", "name": "stdout", "text": [output]}
     cells = [{"cell_type": "code", "source": [source], "outputs": [stream]}]
     (tmp_path / "one.ipynb").write_text(json.dumps({"cells": cells}))
-    done = run(repository, "one.ipynb", cwd=tmp_path)
-    assert (done.returncode == 0) == (not says) and says in done.stderr
+    process = run(repository, "one.ipynb", cwd=tmp_path)
+    assert (process.returncode == 0) == (not says) and says in process.stderr
     if not says:
         return
     run(repository, "one.ipynb", "--write", cwd=tmp_path)

@@ -32,8 +32,8 @@ def site(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("docs") / "site"
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
     environment = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
-    done = subprocess.run(command, cwd=repository, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-3000:]
+    process = subprocess.run(command, cwd=repository, env=environment, capture_output=True, text=True)
+    assert process.returncode == 0, process.stderr[-3000:]
     return folder
 
 

@@ -19,5 +19,5 @@ def test_numbers_have_the_verdict_of_the_page(repository: Path, tmp_path: Path) 
         folder = tmp_path / str(place)  # one folder a question
         folder.mkdir()
         (folder / file).write_text(numbers)
-        done = run_in_process.run(verdict.main, file, *arguments.split(), cwd=folder)
-        assert (done.returncode, done.stdout.strip()) == (0, printed.strip()), done.stderr
+        process = run_in_process.run(verdict.main, file, *arguments.split(), cwd=folder)
+        assert (process.returncode, process.stdout.strip()) == (0, printed.strip()), process.stderr

@@ -79,11 +79,11 @@ def project(tmp_path: Path) -> Path:
 
 def run(project: Path, *args: object) -> str:
     environment = os.environ | {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "TQDM_DISABLE": "1"}
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-m", *map(str, args)], cwd=project, env=environment, capture_output=True, text=True
     )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    assert process.returncode == 0, process.stdout + process.stderr
+    return process.stdout
 
 
 @pytest.fixture

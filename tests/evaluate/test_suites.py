@@ -157,5 +157,5 @@ def test_reading_a_suite_imports_no_torch() -> None:
         "import sys; from plumbline.specs.suites import suite; suite('climb12');"
         "print(sorted({'torch', 'lm_eval', 'datasets', 'numpy'} & set(sys.modules)))"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    process = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert process.stdout.strip() == "[]"

@@ -52,9 +52,9 @@ def run_command(*arguments: str, module: str = "benchmarks.fake_device") -> subp
 
 def read_rows(*arguments: str) -> dict[str, dict[str, Any]]:
     """What the command printed, an object a line, by the row's name."""
-    done = run_command(*arguments)
-    assert done.returncode == 0, done.stderr[-3000:]
-    return {row["method"]: row for row in map(json.loads, done.stdout.splitlines())}
+    process = run_command(*arguments)
+    assert process.returncode == 0, process.stderr[-3000:]
+    return {row["method"]: row for row in map(json.loads, process.stdout.splitlines())}
 
 
 @pytest.fixture(scope="module")
@@ -106,9 +106,9 @@ def test_no_intervention_of_a_study_is_left_out() -> None:
 
 def test_each_fault_is_found_by_file_and_line_and_the_others_go_on() -> None:
     names = ["qknorm", "relu_squared", "baseline"]
-    done = run_command("--layers=1", "--methods", *names, module="tests.fake_device.planted_components")
-    assert done.returncode == 1 and "Traceback" not in done.stderr, done.stderr[-3000:]
-    qknorm, relu_squared, baseline = map(json.loads, done.stdout.splitlines())
+    process = run_command("--layers=1", "--methods", *names, module="tests.fake_device.planted_components")
+    assert process.returncode == 1 and "Traceback" not in process.stderr, process.stderr[-3000:]
+    qknorm, relu_squared, baseline = map(json.loads, process.stdout.splitlines())
     here = r" at tests/fake_device/planted_components\.py:\d+"
     waits = [re.fullmatch(rf"(.+){here}", place)[1] for place in qknorm["waits"]]
     assert sorted(waits) == ["_local_scalar_dense", "copy cpu to cuda", "copy cuda to cpu", "index_put_"]
@@ -117,7 +117,7 @@ def test_each_fault_is_found_by_file_and_line_and_the_others_go_on() -> None:
     assert qknorm["unfinished"] is None, "it goes on with a number"
     assert re.fullmatch(rf"Dynamic.*nonzero.*{here}", relu_squared["unfinished"])
     assert_sound([baseline])
-    assert {line.partition(":")[0] for line in done.stderr.splitlines()} == {"qknorm", "relu_squared"}
+    assert {line.partition(":")[0] for line in process.stderr.splitlines()} == {"qknorm", "relu_squared"}
 
 
 @pytest.mark.slow

@@ -91,8 +91,8 @@ class Base:
         first = {name: long_path(step["target"]) for name, step in STEPS.items() if name not in LATER}
         last = first.pop("plan")  # which shows what was done
         for targets in (first.values(), [long_path(STEPS[name]["target"]) for name in LATER], [last]):
-            done = project.snakemake(*targets, *CONFIG)
-            assert done.returncode == 0, done.stdout[-6000:]
+            process = project.snakemake(*targets, *CONFIG)
+            assert process.returncode == 0, process.stdout[-6000:]
         return cls(root)
 
     def copy(self, folder: Path) -> Project:

@@ -55,8 +55,8 @@ def carry_out(step: str, folder: Path) -> tuple[int, str]:
         code, out, error = run(shlex.split(step))
     elif step.startswith("python -m "):
         module, *arguments = shlex.split(step)[2:]
-        done = run_in_process.run(import_module(module).main, *arguments, cwd=folder)
-        code, out, error = done.returncode, done.stdout, done.stderr
+        process = run_in_process.run(import_module(module).main, *arguments, cwd=folder)
+        code, out, error = process.returncode, process.stdout, process.stderr
     else:
         shell = subprocess.run(["bash", "-c", step], cwd=folder, capture_output=True, text=True)
         code, out, error = shell.returncode, shell.stdout, shell.stderr

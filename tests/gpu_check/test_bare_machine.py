@@ -59,9 +59,9 @@ def test_every_section_plans_its_rows_on_image_with_bundle(folder: Path, image: 
 
     without = plan("src")
     assert without.returncode and "No module named 'msgspec'" in without.stderr
-    done = plan("src", str(PACKAGES))
-    assert not done.returncode, done.stderr
-    planned = dict(line.split(" ", 1) for line in done.stdout.splitlines())
+    process = plan("src", str(PACKAGES))
+    assert not process.returncode, process.stderr
+    planned = dict(line.split(" ", 1) for line in process.stdout.splitlines())
     assert [*planned] == [*SECTIONS] and all(number.isdecimal() for number in planned.values())
 
 
@@ -69,8 +69,8 @@ def test_a_bundle_of_files_in_no_commit_is_refused(tmp_path: Path) -> None:
     for command in (["git", "init", "--quiet"], ["mkdir", "src"], ["touch", "src/new.py"]):
         subprocess.run(command, cwd=tmp_path, check=True)
     command = ["make", "--file", REPOSITORY / "Makefile", "--old-file", ".venv/complete", "gpu-check-bundle"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode and "?? src/" in done.stderr and "commit" in done.stderr
+    process = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert process.returncode and "?? src/" in process.stderr and "commit" in process.stderr
     assert not (tmp_path / "gpu-check-bundle.tar").exists()
 
 

@@ -89,9 +89,9 @@ def test_everything_is_listed_with_what_it_frees(work: Path) -> None:
 
 
 def run(work: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    done = run_in_process.run(cleanup.main, "--work", work, *arguments, cwd=work)
-    assert done.returncode == 0, done.stderr
-    return done
+    process = run_in_process.run(cleanup.main, "--work", work, *arguments, cwd=work)
+    assert process.returncode == 0, process.stderr
+    return process
 
 
 def test_only_what_is_asked_for_is_removed(work: Path) -> None:

@@ -60,9 +60,9 @@ def mask_times(text: str) -> str:
 
 
 def test_without_a_terminal_there_is_one_line_a_finished_run(snakemake, folder: Path) -> None:
-    done = snakemake("--keep-going")
-    assert done.returncode == 1 and done.stdout == ""
-    lines = mask_times(done.stderr).splitlines()
+    process = snakemake("--keep-going")
+    assert process.returncode == 1 and process.stdout == ""
+    lines = mask_times(process.stderr).splitlines()
     assert lines[:2] == ["To do: fetch 2, corpus 1, train 6 runs, evaluate 6, tables 1.", "That takes about 13 min."]
     slow, *others = (f"train transfer/base/{name}/s42" for name in ("slow", "baseline", "softpick"))
     at = lines.index(f"{slow}: asked to stop; its state is saved at step 3")
@@ -92,8 +92,8 @@ def test_without_a_terminal_there_is_one_line_a_finished_run(snakemake, folder: 
     assert "Job stats:" in text and "Error in rule pretrain:" in text
     assert "take: about 13" in text
     # What is left is made without those that fail. A Snakemake within a job says nothing, and the end is told.
-    done = snakemake("--config", "without=[broken,empty]", "load=10000")
-    assert mask_times(done.stderr).splitlines() == [
+    process = snakemake("--config", "without=[broken,empty]", "load=10000")
+    assert mask_times(process.stderr).splitlines() == [
         "To do: tables 1.",
         f"That takes about 4 s. The machine is busy (load 10000 on {os.cpu_count()} cores): longer.",
         "tables 1 done",

@@ -38,8 +38,10 @@ main(); print(sorted({{"numpy", "scipy", "torch", "pandas", "snakemake"}} & set(
 
 
 def test_session_that_cannot_be_meant_is_error_of_command_line(repository: Path) -> None:
-    done = run_in_process.run(main, "try", "value_residual", "--preset", "smoke", "--session", "fwer", cwd=repository)
-    assert done.returncode == 2 and "--session fwer needs --planned-tries N" in done.stderr
+    process = run_in_process.run(
+        main, "try", "value_residual", "--preset", "smoke", "--session", "fwer", cwd=repository
+    )
+    assert process.returncode == 2 and "--session fwer needs --planned-tries N" in process.stderr
 
 
 def test_several_budgets_of_a_method_are_planned_by_their_steps(repository: Path) -> None:

@@ -53,9 +53,9 @@ def snakemake(folder: Path, *args: str, devices: str) -> subprocess.CompletedPro
 def test_jobs_of_a_workflow_never_share_a_device(repository: Path, tmp_path: Path) -> None:
     (tmp_path / "Snakefile").write_text(SNAKEFILE)
     (tmp_path / "job.py").write_text(JOB)
-    done = snakemake(tmp_path, "--profile", str(repository / "profiles/gpus"), devices="0,1,2")
-    assert done.returncode == 0, done.stderr
-    assert 'Provided resources: gpu=Resource("gpu", 3)' in done.stderr
+    process = snakemake(tmp_path, "--profile", str(repository / "profiles/gpus"), devices="0,1,2")
+    assert process.returncode == 0, process.stderr
+    assert 'Provided resources: gpu=Resource("gpu", 3)' in process.stderr
     devices = [line.split(",") for line in (tmp_path / "seen").read_text().split()]
     assert sorted(len(names) for names in devices) == [1, 1, 1, 1, 1, 1, 3, 3, 3]
     assert {name for names in devices for name in names} == {"0", "1", "2"}

@@ -365,12 +365,12 @@ from plumbline.operate.prefork.server import serve
 print(serve(pathlib.Path("place").absolute(), os.getpid(), ["asks"]), os.environ.get("PYTORCH_NVML_BASED_CUDA_CHECK"))
 """
     source = Path(client.__file__).parents[3]
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", script], cwd=tmp_path, env={"PYTHONPATH": f"{tmp_path}:{source}"},
         capture_output=True, text=True, timeout=10,
     )  # fmt: skip
-    assert done.stdout.splitlines() == ["imported with 1", "None None"], done.stderr
-    assert done.stderr.startswith("jobs are not forked: ") and "CUDA's driver" in done.stderr
+    assert process.stdout.splitlines() == ["imported with 1", "None None"], process.stderr
+    assert process.stderr.startswith("jobs are not forked: ") and "CUDA's driver" in process.stderr
 
 
 def test_nothing_is_kept_for_a_snakemake_that_is_gone(tmp_path: Path) -> None:

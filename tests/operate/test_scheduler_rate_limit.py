@@ -54,8 +54,8 @@ def looks(folder: Path, call: str) -> int:
     (folder / "Snakefile").write_text(SNAKEFILE.format(source=source, call=call))
     args = ("all", "busy/1", "busy/2", "--cores", "1", "--quiet", "all")
     environment = {key: value for key, value in os.environ.items() if not key.startswith("SNAKEMAKE")}
-    done = warm_processes.module("snakemake", args, folder, environment, timeout=300, together=True)
-    assert done.returncode == 0, done.stdout
+    process = warm_processes.module("snakemake", args, folder, environment, timeout=300, together=True)
+    assert process.returncode == 0, process.stdout
     return int((folder / "looked").read_text())
 
 

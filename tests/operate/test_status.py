@@ -102,11 +102,11 @@ def test_a_trained_run_is_finished(packs: Path, tmp_path: Path, capsys: pytest.C
 def test_the_command_prints_a_table_and_json(tmp_path: Path) -> None:
     state_of(tmp_path, "waiting")
     command = [sys.executable, "-X", "importtime", "-m", "plumbline.operate.status", "--work", str(tmp_path)]
-    done = subprocess.run([*command, "--json"], capture_output=True, text=True, check=True)
-    assert json.loads(done.stdout)[0]["run"] == "transfer/base/waiting/s42"
-    assert " torch\n" not in done.stderr and " pandas\n" not in done.stderr
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert "1 waiting" in done.stdout and "30/50" in done.stdout
+    process = subprocess.run([*command, "--json"], capture_output=True, text=True, check=True)
+    assert json.loads(process.stdout)[0]["run"] == "transfer/base/waiting/s42"
+    assert " torch\n" not in process.stderr and " pandas\n" not in process.stderr
+    process = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "1 waiting" in process.stdout and "30/50" in process.stdout
 
 
 def test_everything_fits_80_columns_and_names_stay_whole(tmp_path: Path) -> None:

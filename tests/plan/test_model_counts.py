@@ -152,9 +152,9 @@ def test_a_dry_run_reads_counts_without_torch(repository: Path, tmp_path: Path) 
     )
 
     def run_code() -> str:
-        done = subprocess.run([sys.executable, "-c", code], cwd=repository, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-        return done.stdout.strip()
+        process = subprocess.run([sys.executable, "-c", code], cwd=repository, capture_output=True, text=True)
+        assert process.returncode == 0, process.stderr
+        return process.stdout.strip()
 
     assert run_code() == "False []"
     whole = load(load_config() | {"preset": "paper", "studies": ["quack"], "work": str(tmp_path)})

@@ -21,10 +21,10 @@ def test_runs_twice_as_slow_as_predicted_are_found_so(repository: Path, tmp_path
         inside = 2 * priced.pretrain_seconds(run) - 10
         finish(whole, run, seconds=inside, evaluation=2 * priced.evaluate_seconds(run))
     script, out = repository / "benchmarks" / "plan_accuracy.py", tmp_path / "accuracy.md"
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, script, "--work", tmp_path, "--out", out], cwd=repository, capture_output=True, text=True
     )
-    assert done.returncode == 0, done.stderr
+    assert process.returncode == 0, process.stderr
     text = out.read_text()
     assert "2 of the target's 28" in text
     assert "Within a factor of 1.5: **no** (0.50)" in text
@@ -32,6 +32,8 @@ def test_runs_twice_as_slow_as_predicted_are_found_so(repository: Path, tmp_path
 
 def test_without_the_calibration_run_it_says_what_to_do(repository: Path, tmp_path: Path) -> None:
     script = repository / "benchmarks" / "plan_accuracy.py"
-    done = subprocess.run([sys.executable, script, "--work", tmp_path], cwd=repository, capture_output=True, text=True)
-    assert done.returncode == 1
-    assert done.stderr.startswith(f"error: {BASELINE} is not trained")
+    process = subprocess.run(
+        [sys.executable, script, "--work", tmp_path], cwd=repository, capture_output=True, text=True
+    )
+    assert process.returncode == 1
+    assert process.stderr.startswith(f"error: {BASELINE} is not trained")

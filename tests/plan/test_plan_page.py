@@ -82,9 +82,9 @@ def test_the_verb_prints_the_narrow_table(repository: Path, tmp_path: Path) -> N
     args = ["--preset", "paper", "--machine", "h100", "--device-hour-price", "2.5", "--config", f"work={tmp_path}"]
     args += ["--by", "targets"]
     args += ["--config", "studies=[transfer]", "--out", str(tmp_path / "plan.csv")]
-    done = run_in_process.run(plan_verb.main, *args, cwd=repository)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert widest(done.stdout) <= 80
+    process = run_in_process.run(plan_verb.main, *args, cwd=repository)
+    assert (process.returncode, process.stderr) == (0, "")
+    assert widest(process.stdout) <= 80
     assert widest((tmp_path / "plan.md").read_text()) > 120
     assert (tmp_path / "counts.json").exists()
     with (tmp_path / "plan.csv").open() as handle:
@@ -97,9 +97,9 @@ def test_the_verb_prints_the_narrow_table(repository: Path, tmp_path: Path) -> N
 
 def test_targets_are_priced_alone_in_the_order_asked_for(repository: Path, tmp_path: Path) -> None:
     args = ["--preset", "paper", "--machine", "h100", "--config", f"work={tmp_path}"]
-    done = run_in_process.run(plan_verb.main, "results/quack/fig1.png", "results/table2.csv", *args, cwd=repository)
-    assert done.returncode == 0 and widest(done.stdout) <= 80
-    lines = [line.split() for line in done.stdout.splitlines()]
+    process = run_in_process.run(plan_verb.main, "results/quack/fig1.png", "results/table2.csv", *args, cwd=repository)
+    assert process.returncode == 0 and widest(process.stdout) <= 80
+    lines = [line.split() for line in process.stdout.splitlines()]
     assert [line[0] for line in lines if line and line[0] in ("fig1", "table2", "table1")] == ["fig1", "table2"]
     assert [line for line in lines if line in (["quack"], ["transfer"])] == [["quack"], ["transfer"]]
     for wrong, facts in (
@@ -122,8 +122,10 @@ def test_a_small_price_is_not_none(demo: Project) -> None:
 
 @pytest.mark.parametrize("machine", ["", "[core]", "{name: core}", "true", "1.5", "cor"])
 def test_what_is_no_machine_is_a_sentence(machine: str, repository: Path) -> None:
-    done = run_in_process.run(plan_verb.main, "--preset", "demo", "--config", f"machine={machine}", cwd=repository)
-    assert done.returncode == 1 and done.stderr.startswith("error: ") and "machine" in done.stderr, done.stderr
+    process = run_in_process.run(plan_verb.main, "--preset", "demo", "--config", f"machine={machine}", cwd=repository)
+    assert process.returncode == 1 and process.stderr.startswith("error: ") and "machine" in process.stderr, (
+        process.stderr
+    )
 
 
 def test_fewer_nodes_take_longer_for_the_same_device_hours(repository: Path, tmp_path: Path) -> None:
@@ -131,16 +133,18 @@ def test_fewer_nodes_take_longer_for_the_same_device_hours(repository: Path, tmp
     args = ["results/table2.csv", "--preset", "paper", "--machine", "h100", *config]
     plans = {}
     for nodes in ("2", "4", "8"):
-        done = run_in_process.run(
+        process = run_in_process.run(
             plan_verb.main, *args, "--nodes", nodes, "--out", str(tmp_path / f"{nodes}.csv"), cwd=repository
         )
-        assert done.returncode == 0 and f"{8 * int(nodes)} at once" in " ".join(done.stdout.split()), done.stderr
+        assert process.returncode == 0 and f"{8 * int(nodes)} at once" in " ".join(process.stdout.split()), (
+            process.stderr
+        )
         plans[nodes] = pd.read_csv(tmp_path / f"{nodes}.csv").set_index("target").loc["table2"]
     hours = [plan["wall_hours"] for plan in plans.values()]
     assert hours == sorted(hours, reverse=True) and hours[0] > 1.5 * hours[1]
     assert len({plan["device_hours"] for plan in plans.values()}) == 1
     asked = run_in_process.run(plan_verb.main, *args, cwd=repository)
-    assert asked.stdout == done.stdout, "the entry has eight nodes"
+    assert asked.stdout == process.stdout, "the entry has eight nodes"
 
 
 @pytest.mark.parametrize(
@@ -157,21 +161,21 @@ def test_nodes_that_cannot_be_planned_are_refused(
     machine: str, nodes: str, code: int, facts: tuple[str, ...], repository: Path, tmp_path: Path
 ) -> None:
     args = ["--preset", "paper", "--machine", machine, "--nodes", nodes]
-    done = run_in_process.run(
+    process = run_in_process.run(
         plan_verb.main, *args, "--config", f"work={tmp_path}", "studies=[transfer]", cwd=repository
     )
-    assert done.returncode == code and all(fact in done.stderr for fact in facts), done.stderr
+    assert process.returncode == code and all(fact in process.stderr for fact in facts), process.stderr
 
 
 def test_nodes_have_to_fit_the_runs_of_the_targets_asked_for(repository: Path, tmp_path: Path) -> None:
     """Table 2 has runs of one node; others of the study take two."""
     args = ["results/table2.csv", "--preset", "paper", "--machine", "h100", "--nodes", "1"]
     config = ["--config", f"work={tmp_path}", "studies=[transfer]"]
-    done = run_in_process.run(plan_verb.main, *args, *config, cwd=repository)
-    assert done.returncode == 0 and "8 at once" in " ".join(done.stdout.split()), done.stderr
+    process = run_in_process.run(plan_verb.main, *args, *config, cwd=repository)
+    assert process.returncode == 0 and "8 at once" in " ".join(process.stdout.split()), process.stderr
     out = tmp_path / "plan.csv"  # of all targets
-    done = run_in_process.run(plan_verb.main, *args, "--out", str(out), *config, cwd=repository)
-    assert done.returncode == 1 and "transfer/large/" in done.stderr and not out.exists()
+    process = run_in_process.run(plan_verb.main, *args, "--out", str(out), *config, cwd=repository)
+    assert process.returncode == 1 and "transfer/large/" in process.stderr and not out.exists()
 
 
 @pytest.mark.parametrize(
@@ -185,11 +189,11 @@ def test_nodes_have_to_fit_the_runs_of_the_targets_asked_for(repository: Path, t
 def test_what_plans_nothing_is_refused(words: list[str], message: str, repository: Path, tmp_path: Path) -> None:
     """An empty machine was the default one, and stages of small models alone were a page of zeros."""
     config = ["--preset", "evening", "--config", f"work={tmp_path}", "studies=[premature]"]
-    done = run_in_process.run(plan_verb.main, *words, *config, cwd=repository)
-    assert done.returncode == 1 and message in done.stderr, done.stderr
+    process = run_in_process.run(plan_verb.main, *words, *config, cwd=repository)
+    assert process.returncode == 1 and message in process.stderr, process.stderr
 
 
 def test_sizes_of_models_on_request_are_shown(repository: Path, tmp_path: Path) -> None:
     config = ["--preset", "evening", "--config", f"work={tmp_path}", "studies=[premature]"]
-    done = run_in_process.run(plan_verb.main, "--by", "sizes", *config, cwd=repository)
-    assert done.returncode == 0 and "840,768" in done.stdout and "1,288,128" in done.stdout, done.stdout
+    process = run_in_process.run(plan_verb.main, "--by", "sizes", *config, cwd=repository)
+    assert process.returncode == 0 and "840,768" in process.stdout and "1,288,128" in process.stdout, process.stdout

@@ -27,11 +27,11 @@ def test_jobs_ask_for_the_time_that_the_plan_says(project: Project) -> None:
     (run, *_) = priced.project.studies["transfer"].group("base")
     scores = f"work/paper/scores/{run.key}/scores.parquet"
     arguments = ("--config", "preset=paper", "machine=h100", "studies=[transfer]")
-    done = project.snakemake("-n", scores, *arguments)
-    assert minutes(done.stdout) == [priced.pretrain_minutes(run), priced.evaluate_minutes(run)]
-    assert "plan" not in jobs_by_rule(done.stdout)
-    done = project.snakemake("-n", scores, *arguments, "--set-resources", "pretrain:runtime=7")
-    assert minutes(done.stdout) == [7, priced.evaluate_minutes(run)]
+    process = project.snakemake("-n", scores, *arguments)
+    assert minutes(process.stdout) == [priced.pretrain_minutes(run), priced.evaluate_minutes(run)]
+    assert "plan" not in jobs_by_rule(process.stdout)
+    process = project.snakemake("-n", scores, *arguments, "--set-resources", "pretrain:runtime=7")
+    assert minutes(process.stdout) == [7, priced.evaluate_minutes(run)]
 
 
 def minutes(output: str) -> list[int]:
@@ -56,8 +56,8 @@ def test_an_uncounted_component_gets_a_time_limit(project: Project) -> None:
     paper = ("--config", "preset=paper", "machine=h100", "studies=[warm]")
     estimated = minutes(own.snakemake("-n", run, *paper).stdout)
     assert len(estimated) == 2 and 15 < min(estimated) < 90 and max(estimated) <= 24 * 60
-    done = own.snakemake("plan", "--cores", "1", *paper)
-    assert done.returncode == 0, done.stdout[-3000:]
+    process = own.snakemake("plan", "--cores", "1", *paper)
+    assert process.returncode == 0, process.stdout[-3000:]
     rows = {row["target"]: row for row in csv.DictReader((own.root / "results" / "paper" / "plan.csv").open())}
     assert int(rows["table2"]["runs_to_do"]) > 3 and rows["table2"]["runs_estimated"] == "0"
     assert rows["table2"]["not_counted"] == ""
@@ -72,8 +72,8 @@ def test_an_uncounted_component_gets_a_time_limit(project: Project) -> None:
         "one, other = (size(whole.runs[key].spec.model) for key in keys);"
         "print(one.exact, one.parameters - other.parameters)"
     )
-    done = own.python("-c", code)
-    assert done.stdout.split() == ["True", "24"], done.stdout
+    process = own.python("-c", code)
+    assert process.stdout.split() == ["True", "24"], process.stdout
 
 
 WARMED = '''"""Softmax with a learned temperature."""

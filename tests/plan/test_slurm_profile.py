@@ -163,9 +163,9 @@ def test_a_dry_run_evaluates_it_so(repository: Path, tmp_path: Path) -> None:
     for preset, sizes in (("paper", {"gpu:8": 64}), ("mini", {"gpu:1": 8})):
         targets = [f"work/{preset}/runs/transfer/{scale}/baseline/s42/outcome.json" for scale in ("base", "large")]
         args = ("-n", *targets, "--profile", "slurm", "--cores", "100", "--config", f"preset={preset}")
-        done = copy.snakemake(*args, "machine=h100", "studies=[transfer]")
-        assert done.returncode == 0, done.stdout[-3000:]
-        blocks = [block for block in done.stdout.split("\n[") if "\nrule pretrain:" in block]
+        process = copy.snakemake(*args, "machine=h100", "studies=[transfer]")
+        assert process.returncode == 0, process.stdout[-3000:]
+        blocks = [block for block in process.stdout.split("\n[") if "\nrule pretrain:" in block]
         jobs = {
             (re.search(r"gres=(\S+?)(,|$)", block, re.M)[1], int(re.search(r"threads: (\d+)", block)[1]))
             for block in blocks

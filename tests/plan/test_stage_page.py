@@ -167,9 +167,9 @@ def test_the_verb_shows_stages_at_paper(repository: Path, tmp_path: Path) -> Non
 
     def print_plan(*args: str) -> str:
         config = ("--config", f"work={tmp_path}", "studies=[transfer]")
-        done = run_in_process.run(plan_verb.main, "--machine", "h100", *config, *args, cwd=repository)
-        assert (done.returncode, done.stderr) == (0, "")
-        return done.stdout
+        process = run_in_process.run(plan_verb.main, "--machine", "h100", *config, *args, cwd=repository)
+        assert (process.returncode, process.stderr) == (0, "")
+        return process.stdout
 
     stage, target = "RUNS, by size class", "attention_conce"
     assert stage in (paper := print_plan("--preset", "paper")) and target not in paper
@@ -189,8 +189,8 @@ def test_papers_size_is_planned_for_gpu_unless_machine_is_named(repository: Path
     alone = run_in_process.run(plan_verb.main, "--preset", "paper", *where, cwd=repository)
     assert "on NVIDIA H100 SXM" in alone.stdout and "h100, since the preset paper" in alone.stderr
     for args in (("--machine", "core"), ("--config", "machine=core")):
-        done = run_in_process.run(plan_verb.main, "--preset", "paper", *where, *args, cwd=repository)
-        assert "on one CPU core" in done.stdout and done.stderr == ""
+        process = run_in_process.run(plan_verb.main, "--preset", "paper", *where, *args, cwd=repository)
+        assert "on one CPU core" in process.stdout and process.stderr == ""
     small = run_in_process.run(plan_verb.main, "--preset", "smoke", *where, cwd=repository)
     assert "on one CPU core" in small.stdout and small.stderr == ""
 

@@ -65,7 +65,7 @@ def _install() -> None:
         for args in (("update",), ("install", "-y", "--no-install-recommends", "chromium-headless-shell")):
             if headless_browser.find_browser() is None:
                 environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
-                done = subprocess.run(
+                process = subprocess.run(
                     ["apt-get", *args], stdin=subprocess.DEVNULL, capture_output=True, text=True, env=environment
                 )
-                assert done.returncode == 0, done.stderr[-2000:]
+                assert process.returncode == 0, process.stderr[-2000:]

@@ -54,8 +54,8 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
         audit.mkdir()
         (audit / "audit.csv").write_text(f"{','.join(COLUMNS)}\n")
         (audit / "audit.html").write_text(page)
-    done = run_in_process.run(report.main, folder, cwd=folder)
-    assert done.returncode == 0, done.stderr
+    process = run_in_process.run(report.main, folder, cwd=folder)
+    assert process.returncode == 0, process.stderr
     return folder / "report/files/audits"
 
 

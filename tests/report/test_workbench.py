@@ -188,11 +188,11 @@ def test_who_looks_changes_nothing_and_what_a_run_left_may_be_broken(folder: Pat
 
 def test_a_folder_in_which_nothing_was_tried_says_the_command(tmp_path: Path) -> None:
     (tmp_path / "plumbline.toml").write_text("")
-    done = run_in_process.run(report.main, cwd=tmp_path)
-    assert done.returncode == 1 and "plumbline try -m" in done.stderr and not (tmp_path / ".plumbline").exists()
+    process = run_in_process.run(report.main, cwd=tmp_path)
+    assert process.returncode == 1 and "plumbline try -m" in process.stderr and not (tmp_path / ".plumbline").exists()
     (tmp_path / ".plumbline").mkdir()
-    done = run_in_process.run(report.main, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    process = run_in_process.run(report.main, cwd=tmp_path)
+    assert process.returncode == 0, process.stderr
     assert "plumbline try -m" in (tmp_path / ".plumbline/report/index.html").read_text()
 
 
@@ -202,8 +202,8 @@ def test_a_report_in_a_folder_that_cannot_be_written_names_another_place(
     locked = folder / ".plumbline"
     monkeypatch.setattr(os, "access", lambda path, mode: path != locked.resolve())
     for words in ([folder], [folder, "--watch"]):
-        done = run_in_process.run(report.main, *words, cwd=tmp_path)
-        assert done.returncode == 1 and str(locked) in done.stderr and "--out FOLDER/index.html" in done.stderr
+        process = run_in_process.run(report.main, *words, cwd=tmp_path)
+        assert process.returncode == 1 and str(locked) in process.stderr and "--out FOLDER/index.html" in process.stderr
     assert run_in_process.run(report.main, folder, "--out", tmp_path / "r/index.html", cwd=tmp_path).returncode == 0
 
 
@@ -310,8 +310,8 @@ def test_the_wheel_alone_shows_a_folder(folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "bench/index.html"
     light = [sys.executable, "-m", "tests.cli.without_pipeline_packages", "plumbline", "report", "--out", str(out)]
     environment = {"PYTHONPATH": f"{ROOT}:{ROOT / 'src'}", "PATH": "/usr/bin:/bin"}
-    done = subprocess.run(light, cwd=folder, capture_output=True, text=True, env=environment, timeout=120)
-    assert done.returncode == 0 and out.exists(), done.stderr
+    process = subprocess.run(light, cwd=folder, capture_output=True, text=True, env=environment, timeout=120)
+    assert process.returncode == 0 and out.exists(), process.stderr
 
 
 @pytest.mark.parametrize(

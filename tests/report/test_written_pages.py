@@ -122,8 +122,8 @@ def _write_audit(folder: Path) -> None:
     end = r"\end{tabular}\end{table} It falls from 26.6 to 24.8, an 8.6\% reduction."
     source = "\n".join((rf"\section{{{next(texts)}}}", begin, head, *rows, end))
     (folder / "paper <b>hostile.tex").write_text(source, encoding="utf-8")
-    done = run_in_process.run(audit, "--from", "paper <b>hostile.tex", "audit <b>hostile", cwd=folder)
-    assert done.returncode == 10, done.stdout
+    process = run_in_process.run(audit, "--from", "paper <b>hostile.tex", "audit <b>hostile", cwd=folder)
+    assert process.returncode == 10, process.stdout
 
 
 def _write_figures(folder: Path) -> None:

@@ -49,7 +49,7 @@ def test_the_verb_goes_by_the_source_that_the_plan_had(repository: Path, tmp_pat
     digest = local.targets.hash_claimed_runs("transfer")
     args = ["claims", "transfer", "--preset", "smoke", "--work", tmp_path, "--expected-runs-digest", digest]
     args += ["--out", tmp_path / "c.csv"]
-    done = run_in_process.run(results.main, *args, "--documents-source", "corpus", cwd=repository)
-    assert done.returncode == 1 and "job was planned with" in done.stderr
-    done = run_in_process.run(results.main, *args, "--documents-source", "local", cwd=repository)
-    assert done.returncode == 0, done.stderr
+    process = run_in_process.run(results.main, *args, "--documents-source", "corpus", cwd=repository)
+    assert process.returncode == 1 and "job was planned with" in process.stderr
+    process = run_in_process.run(results.main, *args, "--documents-source", "local", cwd=repository)
+    assert process.returncode == 0, process.stderr

@@ -68,8 +68,8 @@ def test_a_run_of_another_spec_is_refused_and_found_by_name(world: World, tmp_pa
     )
     out = tmp_path / "table2.csv"
     args = ("table", "transfer", "table2", "--expected-runs", "found", "--work", world.root, "--out", out)
-    done = run_in_process.run(results.main, *args, cwd=repository)
-    assert done.returncode == 0, done.stderr
+    process = run_in_process.run(results.main, *args, cwd=repository)
+    assert process.returncode == 0, process.stderr
     page = out.with_suffix(".md").read_text()
     assert f"versions: {KEY} is run {'f' * 16} (numerics 0)" in page
     table = pd.read_csv(out, index_col="method")

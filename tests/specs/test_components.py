@@ -174,5 +174,5 @@ def test_no_torch():
         "[options(kind, name) for kind in KINDS for name in available(kind)]\n"
         "print(sorted({'torch', 'transformers'} & set(sys.modules)))\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert process.stdout.strip() == "[]"

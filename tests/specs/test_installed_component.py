@@ -66,8 +66,8 @@ def install(folder: Path, entry: str) -> dict[str, str]:
 
 def test_it_is_configured_without_import(tmp_path: Path) -> None:
     environment = install(tmp_path, "mixers.tempered")
-    done = subprocess.run([sys.executable, "-c", USE], env=environment, capture_output=True, text=True)
-    assert done.stdout == "4\n", done.stderr
+    process = subprocess.run([sys.executable, "-c", USE], env=environment, capture_output=True, text=True)
+    assert process.stdout == "4\n", process.stderr
 
 
 #: A component that takes the rest of its package in two ways.

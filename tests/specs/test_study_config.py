@@ -186,8 +186,8 @@ def test_thousands_of_runs_take_no_torch(changed) -> None:
         "import sys; from pathlib import Path; from plumbline.specs import study_config;"
         f"print(len(study_config.load('transfer', 'paper', Path({str(root)!r})).runs), 'torch' in sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, check=True)
-    runs, torch = done.stdout.split()
+    process = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, check=True)
+    runs, torch = process.stdout.split()
     assert int(runs) > 2000 and torch == "False"
 
 

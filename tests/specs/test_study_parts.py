@@ -70,5 +70,5 @@ def test_one_table_loads_no_other(repository: Path) -> None:
     """So that an edit of one is an edit of one; and Table 4 alone needs torch."""
     code = "import sys; from plumbline.specs import study_parts; study_parts.function('transfer', 'tables', 'table2'); "
     code += "print([n for n in sys.modules if '.transfer.tables.' in n or n in ('torch', 'matplotlib')])"
-    done = subprocess.run([sys.executable, "-c", code], cwd=repository, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "['plumbline.studies.transfer.tables.table2']"
+    process = subprocess.run([sys.executable, "-c", code], cwd=repository, capture_output=True, text=True, check=True)
+    assert process.stdout.strip() == "['plumbline.studies.transfer.tables.table2']"

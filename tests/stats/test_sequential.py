@@ -182,5 +182,5 @@ def test_the_rule_starts_without_heavy_libraries() -> None:
         "import plumbline.stats.pooling",
         "print([name for name in ('pandas', 'torch', 'scipy.stats', 'scipy.optimize') if name in sys.modules])",
     )
-    done = subprocess.run([sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    process = subprocess.run([sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, check=True)
+    assert process.stdout.strip() == "[]"

@@ -50,7 +50,7 @@ def compile_table(program: str, study: str, name: str, folder: Path) -> tuple[st
     write_table.write(table, frames, folder / "table.csv")
     (folder / "document.tex").write_text(DOCUMENT % (tex_table.PACKAGES, f"{study}-{name}"))
     for _ in range(2):
-        done = subprocess.run(
+        process = subprocess.run(
             [program, "-interaction=nonstopmode", "-halt-on-error", "-no-shell-escape", "document.tex"],
             cwd=folder,
             capture_output=True,
@@ -58,11 +58,11 @@ def compile_table(program: str, study: str, name: str, folder: Path) -> tuple[st
             errors="replace",
             timeout=300,
         )
-        assert done.returncode == 0, done.stdout[-3000:]
+        assert process.returncode == 0, process.stdout[-3000:]
     log = (folder / "document.log").read_text(errors="replace")
     for wrong in ("Overfull \\hbox", "Float too large", "Missing character", "undefined"):
         assert wrong not in log, log[log.index(wrong) :][:500]
-    return done.stdout.partition("all columns")[0], done.stdout
+    return process.stdout.partition("all columns")[0], process.stdout
 
 
 @pytest.mark.parametrize(

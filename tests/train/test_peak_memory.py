@@ -45,10 +45,10 @@ def test_a_process_is_not_as_large_as_the_one_that_started_it() -> None:
     memory = bytearray(300_000_000)
     memory[::4096] = b"1" * len(memory[::4096])
     command = "from plumbline.train.monitoring import peak_memory; print(peak_memory.read_peak_resident_bytes())"
-    done = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, check=True)
+    process = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, check=True)
     assert (
         5e6
-        < int(done.stdout)
+        < int(process.stdout)
         < 1e8
         < len(memory)
         <= peak_memory.count_resident_bytes()

@@ -26,12 +26,12 @@ def command(packs: Path, work: Path, spec: str, *launcher: str) -> list[str]:
 
 def test_a_bad_spec_is_an_error_in_one_line_and_is_recorded(packs: Path, tmp_path: Path) -> None:
     text = run_spec().to_json().replace('"adamw"', '"adamw","beta3":1')
-    done = subprocess.run(command(packs, tmp_path, text), capture_output=True, text=True)
-    assert done.returncode == 1
-    assert done.stderr.startswith(
+    process = subprocess.run(command(packs, tmp_path, text), capture_output=True, text=True)
+    assert process.returncode == 1
+    assert process.stderr.startswith(
         "error: transfer/base/baseline: optimizer: the component 'adamw' has no option 'beta3'"
     )
-    assert done.stderr.count("\n") == 1
+    assert process.stderr.count("\n") == 1
     assert "no option 'beta3'" in read(tmp_path / "state/fault.json")["reason"]
 
 
@@ -72,8 +72,8 @@ def test_a_signal_during_the_imports(packs: Path, tmp_path: Path, undisturbed: P
 @pytest.mark.slow
 def test_torchrun_starts_the_ranks(packs: Path, tmp_path: Path) -> None:
     launcher = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
-    done = subprocess.run(
+    process = subprocess.run(
         command(packs, tmp_path, run_spec().to_json(), *launcher), capture_output=True, text=True, timeout=300
     )
-    assert done.returncode == 0, done.stderr
+    assert process.returncode == 0, process.stderr
     assert read(tmp_path / "out/manifest.json")["world_size"] == 2

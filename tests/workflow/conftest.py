@@ -39,8 +39,8 @@ def built(repository: Path, tmp_path_factory: pytest.TempPathFactory, worker_id:
     with FileLock(shared / "finished.lock"):
         if not built.exists():
             project = Project.copy(repository, shared / "building")
-            done = project.snakemake(*products(), *SMOKE)
-            assert done.returncode == 0, done.stdout[-6000:]
+            process = project.snakemake(*products(), *SMOKE)
+            assert process.returncode == 0, process.stdout[-6000:]
             project.root.rename(built)
     return built
 

@@ -106,9 +106,9 @@ class Project:
 
     def planned(self, *arguments: str) -> dict[str, int]:
         """Jobs by rule that a dry run would start; empty when there is nothing to be done."""
-        done = self.snakemake("--dry-run", *arguments)
-        assert done.returncode == 0, done.stdout[-4000:]
-        return jobs_by_rule(done.stdout)
+        process = self.snakemake("--dry-run", *arguments)
+        assert process.returncode == 0, process.stdout[-4000:]
+        return jobs_by_rule(process.stdout)
 
     def read(self, file: str) -> Any:
         """A JSON file's content."""

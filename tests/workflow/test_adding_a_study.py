@@ -43,9 +43,9 @@ def sixth(finished_copy: Project) -> Project:
     product_files = [
         f"results/smoke/widths/{name}" for name in ("losses.csv", "curves.png", "claims.csv", "interpretations.md")
     ]
-    done = finished_copy.snakemake(*product_files, "results/audit.csv", *SMOKE)
-    assert done.returncode == 0, done.stdout[-6000:]
-    jobs = jobs_by_rule(done.stdout)
+    process = finished_copy.snakemake(*product_files, "results/audit.csv", *SMOKE)
+    assert process.returncode == 0, process.stdout[-6000:]
+    jobs = jobs_by_rule(process.stdout)
     assert (jobs["pretrain"], jobs["measure"]) == (4, 1), "a swept method is a run for each point"
     return finished_copy
 
@@ -73,10 +73,10 @@ def test_a_cell_leads_to_a_measurement(sixth: Project) -> None:
     table = "results/smoke/widths/losses.csv"
     by_method = {row["method"]: float(row["stretch"]) for row in rows(sixth.root / table)}
     assert by_method["wide"] > by_method["narrow"] == by_method["hasty.eta_0.04"] > 5
-    done = sixth.python("-m", "plumbline.results.tables.trace_cell", table, "wide", "stretch")
+    process = sixth.python("-m", "plumbline.results.tables.trace_cell", table, "wide", "stretch")
     measurement = sixth.read("work/smoke/measured/widths/stretch.json")
-    assert f"measured/widths/stretch  made of {measurement['fingerprint']}" in done.stdout, done.stdout
-    assert "options          draws 2, seed 1" in done.stdout and measurement["options"] == {"seed": 1, "draws": 2}
+    assert f"measured/widths/stretch  made of {measurement['fingerprint']}" in process.stdout, process.stdout
+    assert "options          draws 2, seed 1" in process.stdout and measurement["options"] == {"seed": 1, "draws": 2}
 
 
 def test_a_measurement_is_remade_when_it_changes(sixth: Project) -> None:
@@ -105,8 +105,8 @@ def test_its_probes_were_read_while_it_trained_and_afterwards(sixth: Project) ->
 def test_its_bundle_has_everything_of_it_and_of_no_other_study(sixth: Project) -> None:
     git(sixth, "add", "-A")
     git(sixth, "commit", "-qm", "the sixth")
-    done = sixth.snakemake("bundle", *SMOKE, "studies=[widths]")
-    assert done.returncode == 0 and jobs_by_rule(done.stdout) == {"bundle": 1}, done.stdout[-4000:]
+    process = sixth.snakemake("bundle", *SMOKE, "studies=[widths]")
+    assert process.returncode == 0 and jobs_by_rule(process.stdout) == {"bundle": 1}, process.stdout[-4000:]
     bundle = sixth.root / "results/smoke/bundle.tar.xz"
     bundle_description = description.parse_description(archive.read_file(bundle, description.NAME), "here")
     assert [str(product) for product in bundle_description.products] == [
@@ -130,8 +130,8 @@ def test_a_record_of_its_bundle_is_made_again_at_its_commit(sixth: Project) -> N
     before = table.read_bytes()
     table.write_bytes(before + b"\nEDITED = 1\n")
     for arguments, says in ((keep, "records/first/record.json"), (check, equal), (rebuild, equal)):
-        done = sixth.python(*arguments)
-        assert done.returncode == 0 and says in done.stdout, done.stdout[-4000:]
+        process = sixth.python(*arguments)
+        assert process.returncode == 0 and says in process.stdout, process.stdout[-4000:]
     table.write_bytes(before)
 
 
@@ -144,9 +144,9 @@ def test_a_second_run_finds_nothing_to_do(sixth: Project) -> None:
 
 def test_its_report_shows_it_and_is_then_up_to_date(sixth: Project) -> None:
     arguments = ("results/report/index.html", "--config", "preset=smoke", "studies=[widths]")
-    done = sixth.snakemake(*arguments)
-    assert done.returncode == 0, done.stdout[-4000:]
-    assert jobs_by_rule(done.stdout) == {"report": 1, "copy_report": 1}
+    process = sixth.snakemake(*arguments)
+    assert process.returncode == 0, process.stdout[-4000:]
+    assert jobs_by_rule(process.stdout) == {"report": 1, "copy_report": 1}
     page = (sixth.root / "results/report/studies/widths/tables.html").read_text()
     assert "smoke, no reproduction" in page and 'href="../../runs/measured.widths.stretch.html"' in page
     assert "within noise of" not in page, "nothing of this size is judged"
@@ -165,10 +165,10 @@ def test_two_studies_have_two_corpora_and_tokenizers(repository: Path, tmp_path:
         study["scales"]["tiny"]["smoke"]["model"] |= {"vocabulary": vocabulary, "context": context}
         write(project.root / f"studies/{name}/study.yaml", study)
     runs = {name: f"work/smoke/runs/{name}/tiny/narrow/s1" for name in settings}
-    done = project.snakemake("-n", *(f"{run}/outcome.json" for run in runs.values()), *SMOKE)
-    assert done.returncode == 0, done.stdout[-4000:]
-    assert jobs_by_rule(done.stdout) == {"documents": 2, "tokenizer": 2, "tokenize": 8, "pack": 4, "pretrain": 2}
-    lines = re.findall(r"^Shell command: (.*)$", done.stdout, re.M)
+    process = project.snakemake("-n", *(f"{run}/outcome.json" for run in runs.values()), *SMOKE)
+    assert process.returncode == 0, process.stdout[-4000:]
+    assert jobs_by_rule(process.stdout) == {"documents": 2, "tokenizer": 2, "tokenize": 8, "pack": 4, "pretrain": 2}
+    lines = re.findall(r"^Shell command: (.*)$", process.stdout, re.M)
     for name, (vocabulary, context) in settings.items():
         folder = f"work/smoke/corpora/{name}"
         (training,) = [line for line in lines if f"--out {runs[name]}" in line]

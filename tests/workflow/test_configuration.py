@@ -37,11 +37,13 @@ def test_a_cluster_profile_keeps_what_is_not_named(project: Project, args: tuple
     `--set-resources` of one rule had trained without a GPU."""
     targets = (f"{folder}/runs/transfer/base/softpick/s42/outcome.json", "plan")
     more = ("--set-resources", "tokenizer:mem_mb=20000", "-p")
-    done = project.snakemake("-n", *targets, "--profile", "slurm", *more, "--config", *args)
-    assert done.returncode == 0, done.stdout[-3000:]
-    assert jobs_by_rule(done.stdout)["pretrain"] == 1
-    assert "mem_mb=20000" in done.stdout and re.search(r"^Shell command: exec srun .*--gres=gpu:\d", done.stdout, re.M)
-    assert '"machine": "h100"' in done.stdout.replace("\\", "")
+    process = project.snakemake("-n", *targets, "--profile", "slurm", *more, "--config", *args)
+    assert process.returncode == 0, process.stdout[-3000:]
+    assert jobs_by_rule(process.stdout)["pretrain"] == 1
+    assert "mem_mb=20000" in process.stdout and re.search(
+        r"^Shell command: exec srun .*--gres=gpu:\d", process.stdout, re.M
+    )
+    assert '"machine": "h100"' in process.stdout.replace("\\", "")
 
 
 def test_a_job_of_a_cluster_is_given_all_of_it(project: Project, tmp_path: Path) -> None:
@@ -55,41 +57,41 @@ def test_a_job_of_a_cluster_is_given_all_of_it(project: Project, tmp_path: Path)
     # The executor's first look at its jobs comes after forty seconds, and it ends no sooner.
     impatient = ("--retries", "0", "--slurm-init-seconds-before-status-checks", "1")
     arguments = ("results/paper/audit.csv", "--profile", "slurm", *impatient, "--config", f"work={ODD}")
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-m", "snakemake", *arguments],
         cwd=project.root,
         env=project.environment | {"PATH": f"{tmp_path}{os.pathsep}{project.environment['PATH']}"},
         capture_output=True,
         text=True,
     )
-    assert (tmp_path / "asked").exists(), done.stdout + done.stderr
+    assert (tmp_path / "asked").exists(), process.stdout + process.stderr
     command = shlex.split((tmp_path / "asked").read_text().partition("--wrap=")[2])
     passed_options = command[command.index("--config") + 1 :][:3]
     assert passed_options == ["preset=paper", "machine=h100", f"work={ODD}"]
 
 
 def test_what_a_shell_would_carry_out_is_refused(project: Project) -> None:
-    done = project.snakemake("-n", "results/audit.csv", "--config", "work=w$(touch X)")
-    assert done.returncode == 1 and "Traceback" not in done.stdout
-    assert "work: 'w$(touch X)'" in done.stdout
+    process = project.snakemake("-n", "results/audit.csv", "--config", "work=w$(touch X)")
+    assert process.returncode == 1 and "Traceback" not in process.stdout
+    assert "work: 'w$(touch X)'" in process.stdout
     assert not (project.root / "X").exists()
 
 
 def test_an_odd_folder_from_texts_to_packs(project: Project) -> None:
     """Every rule of the chain reads and writes files there, benchmarks included."""
     packs = f"{ODD}/smoke/corpora/climbmix/packs/context64/validation"
-    done = project.snakemake(packs, "--config", "preset=smoke", "data={source: local}", f"work={ODD}")
-    assert done.returncode == 0, done.stdout[-4000:]
+    process = project.snakemake(packs, "--config", "preset=smoke", "data={source: local}", f"work={ODD}")
+    assert process.returncode == 0, process.stdout[-4000:]
     assert (project.root / packs / "validation.json").exists()
     assert len(list((project.root / ODD / "smoke/benchmarks").rglob("*.jsonl"))) == 5
-    assert f"--out '{packs}'" in done.stdout
+    assert f"--out '{packs}'" in process.stdout
 
 
 def test_the_rest_of_the_rules_quote_it_too(project: Project) -> None:
     targets = ("results/table2.csv", f"{ODD}/smoke/probes/transfer/base/baseline/s42/probes.parquet")
-    done = project.snakemake("-n", *targets, "--config", "preset=smoke", "data={source: local}", f"work={ODD}")
-    assert done.returncode == 0, done.stdout[-3000:]
-    lines = re.findall(r"^Shell command: (exec .*)$", done.stdout, flags=re.M)
+    process = project.snakemake("-n", *targets, "--config", "preset=smoke", "data={source: local}", f"work={ODD}")
+    assert process.returncode == 0, process.stdout[-3000:]
+    lines = re.findall(r"^Shell command: (exec .*)$", process.stdout, flags=re.M)
     assert len({line.replace(WARM, "").split(" -m ")[1].split()[0] for line in lines}) >= 8
     for line in lines:
         assert not re.search(r"[;#&()]", " ".join(shlex.split(line.replace(ODD, "odd"))).replace("2>&1", "")), line
@@ -105,11 +107,11 @@ def test_a_table_of_many_runs_in_a_deep_folder_has_a_command(project: Project) -
         content["runs"]["base"] = [{"scale": "base", "methods": "all", "seeds": list(range(42, 50))}]
 
     with project.changed(change, STUDY):
-        done = project.snakemake("-n", target, "--config", "preset=smoke", "studies=[transfer]", f"work={work}")
-        assert done.returncode == 0, done.stdout[-3000:]
-        assert jobs_by_rule(done.stdout)["pretrain"] * len(work) > 128 * 1024
+        process = project.snakemake("-n", target, "--config", "preset=smoke", "studies=[transfer]", f"work={work}")
+        assert process.returncode == 0, process.stdout[-3000:]
+        assert jobs_by_rule(process.stdout)["pretrain"] * len(work) > 128 * 1024
         table = rf"^Shell command: (exec python{WARM} -m plumbline.results table .*)$"
-        line = re.search(table, done.stdout, flags=re.M)[1]
+        line = re.search(table, process.stdout, flags=re.M)[1]
         (project.root / "logs/smoke/table").mkdir(parents=True, exist_ok=True)
         result = subprocess.run(["bash", "-c", line], cwd=project.root, env=project.environment)
     log = (project.root / "logs/smoke/table/transfer.table2.log").read_text()
@@ -133,17 +135,17 @@ def test_a_table_of_many_runs_in_a_deep_folder_has_a_command(project: Project) -
 )
 def test_of_a_mistake_the_sentence_alone_is_said(project: Project, args: tuple[str, ...], says: str) -> None:
     """`snakemake.exceptions.InputFunctionException`, a traceback and lines of Plumbline's own files stood around it."""
-    done = project.python("-m", "snakemake", *args)
-    [sentence] = re.findall(r"^error: .*", done.stdout, re.M)
-    assert done.returncode == 1 and says in sentence and done.stdout.endswith(f"{sentence}\n")
-    assert not re.search(r"Exception|WorkflowError|Traceback|File ", done.stdout), done.stdout
+    process = project.python("-m", "snakemake", *args)
+    [sentence] = re.findall(r"^error: .*", process.stdout, re.M)
+    assert process.returncode == 1 and says in sentence and process.stdout.endswith(f"{sentence}\n")
+    assert not re.search(r"Exception|WorkflowError|Traceback|File ", process.stdout), process.stdout
 
 
 def test_config_yaml_is_read_with_the_same_care(project: Project) -> None:
     path = project.root / "config/config.yaml"
     before = path.read_text()
     path.write_text(f"{before}work: elsewhere\n")
-    done = project.snakemake("-n", "results/audit.csv")
+    process = project.snakemake("-n", "results/audit.csv")
     path.write_text(before)
-    assert done.returncode == 1 and "Traceback" not in done.stdout, done.stdout[-1500:]
-    assert re.search(r"config/config.yaml:\d+: the key 'work' is there twice", done.stdout), done.stdout[-1500:]
+    assert process.returncode == 1 and "Traceback" not in process.stdout, process.stdout[-1500:]
+    assert re.search(r"config/config.yaml:\d+: the key 'work' is there twice", process.stdout), process.stdout[-1500:]

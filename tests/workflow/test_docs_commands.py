@@ -194,13 +194,13 @@ def test_a_command_does_what_it_says(
     monkeypatch.setenv("PIP_INDEX_URL", "file:///nowhere")
     program, *arguments = as_a_trial(command)
     if program == "make":
-        done = subprocess.run([program, *arguments], cwd=read.root, capture_output=True, text=True)
-        assert done.returncode == 0 and done.stdout, done.stderr
+        process = subprocess.run([program, *arguments], cwd=read.root, capture_output=True, text=True)
+        assert process.returncode == 0 and process.stdout, process.stderr
         return
-    done = read.python(*(arguments if program == "python" else ("-m", program, *arguments)))
+    process = read.python(*(arguments if program == "python" else ("-m", program, *arguments)))
     # A check exits with 1 if something would stop the run, here that there is no device.
-    assert done.returncode in ((0, 1) if "check" in arguments[:1] else (0,)), done.stdout[-3000:]
-    assert "Traceback" not in done.stdout
+    assert process.returncode in ((0, 1) if "check" in arguments[:1] else (0,)), process.stdout[-3000:]
+    assert "Traceback" not in process.stdout
 
 
 @pytest.mark.parametrize("test", sorted({*ELSEWHERE.values(), *WHOLE_PAGES.values()} - {".ci/run"}))

@@ -27,8 +27,8 @@ def project(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Proje
 def test_every_study_plans_at_every_preset(project: Project, preset: str) -> None:
     """The texts of the paper in two parts, whose hundreds are planned below."""
     with project.changed(lambda content: content.update(tokenize_shards=2), f"config/presets/{preset}.yaml"):
-        done = project.snakemake("-n", "all", "--config", f"preset={preset}")
-    assert done.returncode == 0, done.stdout[-4000:]
+        process = project.snakemake("-n", "all", "--config", f"preset={preset}")
+    assert process.returncode == 0, process.stdout[-4000:]
     tables = figures = 0
     with_it = [name for name in STUDIES if study_config.has_preset(name, preset, project.root)]
     assert with_it == STUDIES or (preset == "evening" and "transfer" in with_it)
@@ -37,11 +37,11 @@ def test_every_study_plans_at_every_preset(project: Project, preset: str) -> Non
         targets = study.usual_targets.values()
         needed_runs = {run.key for target in targets for run in study.group(*target["runs"])}
         scored = {run.key for target in targets if "scores" in target["reads"] for run in study.group(*target["runs"])}
-        assert jobs_of_studies(done.stdout, "pretrain")[name] == len(needed_runs)
-        assert jobs_of_studies(done.stdout, "evaluate")[name] == len(scored)
+        assert jobs_of_studies(process.stdout, "pretrain")[name] == len(needed_runs)
+        assert jobs_of_studies(process.stdout, "evaluate")[name] == len(scored)
         tables += sum(target["kind"] == "table" for target in targets)
         figures += sum(target["kind"] == "figure" for target in targets)
-    planned = jobs_by_rule(done.stdout)
+    planned = jobs_by_rule(process.stdout)
     assert planned["table"] == tables
     assert planned.get("figure", 0) == figures
 
@@ -58,9 +58,9 @@ def test_what_is_made_on_request_plans_at_every_preset(project: Project, preset:
                 tables.append(f"results/{preset}/{name}/{target}.csv")
                 runs |= {run.key for run in study.group(*study.definition["targets"][target]["runs"])}
     with project.changed(lambda content: content.update(tokenize_shards=2), f"config/presets/{preset}.yaml"):
-        done = project.snakemake("-n", *tables, "--config", f"preset={preset}")
-    assert done.returncode == 0, done.stdout[-4000:]
-    planned = jobs_by_rule(done.stdout)
+        process = project.snakemake("-n", *tables, "--config", f"preset={preset}")
+    assert process.returncode == 0, process.stdout[-4000:]
+    planned = jobs_by_rule(process.stdout)
     assert (planned["table"], planned["pretrain"]) == (len(tables), len(runs)) and len(tables) > 3
 
 
@@ -73,9 +73,9 @@ def test_the_runs_of_small_models_plan(project: Project, name: str) -> None:
     rates = small_file.rates_path_of(name, project.root)
     chosen_rates = small_file.load_rates(small, project.root)
     if small.tuned_arms.keys() - chosen_rates.keys():
-        refused = project.snakemake("-n", f"results/evening/{name}/small.csv", *config)
-        assert refused.returncode == 1 and f"studies/{name}/small_rates.yaml" in refused.stdout
-        assert f"small_rates {name} --write" in refused.stdout
+        process = project.snakemake("-n", f"results/evening/{name}/small.csv", *config)
+        assert process.returncode == 1 and f"studies/{name}/small_rates.yaml" in process.stdout
+        assert f"small_rates {name} --write" in process.stdout
         all_rates = {size: dict.fromkeys(arms, 1) for size, arms in small.tuned_arms.items()} | chosen_rates
         text = "".join(f"  {size}: {rates_of_size}\n" for size, rates_of_size in all_rates.items())
         rates.write_text(f"study: {name}\nrates:\n{text}")
@@ -95,11 +95,13 @@ def test_the_runs_of_small_models_plan(project: Project, name: str) -> None:
 def test_one_size_of_small_models_plans(project: Project) -> None:
     """And what is made knows which."""
     config = ("--config", "preset=evening", "studies=[quack]", "sizes=[mla_small]")
-    done = project.snakemake("-n", "-p", "results/evening/quack/small.csv", *config)
+    process = project.snakemake("-n", "-p", "results/evening/quack/small.csv", *config)
     study = study_config.load("quack", "evening", project.root, sizes=["mla_small"])
     wanted = study.group("small")
-    assert {run.spec.scale for run in wanted} == {"mla_small"} and "--sizes=mla_small --" in done.stdout
-    assert jobs_by_rule(done.stdout)["pretrain"] == len(wanted) < len(study_config.load("quack", "evening").small_runs)
+    assert {run.spec.scale for run in wanted} == {"mla_small"} and "--sizes=mla_small --" in process.stdout
+    assert (
+        jobs_by_rule(process.stdout)["pretrain"] == len(wanted) < len(study_config.load("quack", "evening").small_runs)
+    )
     for preset, asked, sizes, word in (
         ("evening", "[quack]", "[mla_smal]", "small.yaml"),
         ("demo", "[quack]", "[mla_small]", "preset=evening"),
@@ -111,9 +113,9 @@ def test_one_size_of_small_models_plans(project: Project) -> None:
 
 def test_table2_at_demo_is_twenty_methods_and_nine_more_seeds(project: Project) -> None:
     """So few jobs that each is shown."""
-    done = project.python("-m", "snakemake", "results/table2.csv", "-n")
-    assert "rule pretrain:" in done.stdout and "Reasons:" in done.stdout
-    planned = jobs_by_rule(done.stdout)
+    process = project.python("-m", "snakemake", "results/table2.csv", "-n")
+    assert "rule pretrain:" in process.stdout and "Reasons:" in process.stdout
+    planned = jobs_by_rule(process.stdout)
     corpora_and_items = planned.pop("fetch")
     assert corpora_and_items == 3
     assert planned == {
@@ -123,8 +125,8 @@ def test_table2_at_demo_is_twenty_methods_and_nine_more_seeds(project: Project) 
 
 
 def test_make_quick_is_a_try_that_trains_two_methods(project: Project) -> None:
-    done = subprocess.run(["make", "-n", "quick"], cwd=project.root, capture_output=True, text=True, check=True)
-    (line,) = (line for line in done.stdout.splitlines() if "plumbline try" in line)
+    process = subprocess.run(["make", "-n", "quick"], cwd=project.root, capture_output=True, text=True, check=True)
+    (line,) = (line for line in process.stdout.splitlines() if "plumbline try" in line)
     assert "plumbline try 'qknorm' --study transfer --quick ||" in line
     experiment = {"study": "transfer", "scale": "base", "method": "qknorm", "against": "baseline"}
     experiment |= {"baseline_seeds": [42, 43, 44], "seeds": [1042]}
@@ -138,17 +140,17 @@ def test_make_quick_is_a_try_that_trains_two_methods(project: Project) -> None:
 
 def test_the_gpu_checks_sequences_are_as_long_as_the_papers(project: Project) -> None:
     """On a smaller preset's corpus, whose own runs read shorter ones."""
-    done = subprocess.run(["make", "-n", "gpu-check-packs"], cwd=project.root, capture_output=True, text=True)
-    (line,) = (line for line in done.stdout.splitlines() if "bin/snakemake" in line)
+    process = subprocess.run(["make", "-n", "gpu-check-packs"], cwd=project.root, capture_output=True, text=True)
+    (line,) = (line for line in process.stdout.splitlines() if "bin/snakemake" in line)
     planned = project.planned(*line.split()[1:])
-    assert planned["pack"] == 2, done.stderr
+    assert planned["pack"] == 2, process.stderr
 
 
 def test_a_dry_run_of_hundreds_of_jobs_is_a_page(project: Project) -> None:
     """As README has it; each job by itself is requested with -p."""
-    done = project.python("-X", "importtime", "-m", "snakemake", "results/table2.csv", "--profile", "slurm", "-n")
-    assert done.returncode == 0, done.stdout[-3000:]
-    lines = done.stdout.splitlines(keepends=True)
+    process = project.python("-X", "importtime", "-m", "snakemake", "results/table2.csv", "--profile", "slurm", "-n")
+    assert process.returncode == 0, process.stdout[-3000:]
+    lines = process.stdout.splitlines(keepends=True)
     imported = {line.rpartition("|")[2].strip() for line in lines if line.startswith("import time")}
     assert "plumbline.specs.study_config" in imported
     assert not HEAVY & {name.split(".")[0] for name in imported}
@@ -170,10 +172,10 @@ def test_one_key_can_be_set_for_one_invocation(project: Project) -> None:
     documents = "work/demo/corpora/climbmix/documents/documents.json"
     setting = "data={source: local}"
     project.local_corpus()
-    done = project.snakemake("-n", "-p", documents, "--config", setting)
+    process = project.snakemake("-n", "-p", documents, "--config", setting)
     project.edit("config/corpora/climbmix.yaml", "local: {folder: texts}", 'local: {folder: ""}')
-    assert jobs_by_rule(done.stdout) == {"documents": 1}
-    assert "--documents-source local" in done.stdout and "--local-texts-folder texts" in done.stdout
+    assert jobs_by_rule(process.stdout) == {"documents": 1}
+    assert "--documents-source local" in process.stdout and "--local-texts-folder texts" in process.stdout
     unset = project.snakemake("-n", documents, "--config", setting)
     assert "climbmix.yaml: local.folder: missing" in unset.stdout
 
@@ -184,21 +186,23 @@ def test_the_paper_preset_plans_from_a_folder_in_hub_layout(project: Project) ->
     (project.root / "copies/mix/data/train-00000-of-00001.jsonl").write_text('{"text": "A text."}\n')
     documents = "work/paper/corpora/climbmix/documents/documents.json"
     project.edit("config/corpora/climbmix.yaml", "path: OptimalScale/ClimbMix", "path: copies/mix")
-    done = project.snakemake("-n", "-p", documents, "--config", "preset=paper")
+    process = project.snakemake("-n", "-p", documents, "--config", "preset=paper")
     project.edit("config/corpora/climbmix.yaml", "path: copies/mix", "path: OptimalScale/ClimbMix")
-    assert jobs_by_rule(done.stdout) == {"documents": 1}
-    assert "copies/mix/data/train-00000-of-00001.jsonl" in done.stdout
-    assert re.search(r"--hub-dataset copies/mix .* --token-budget \d+ --tokenizer-kind byte_level_bpe", done.stdout)
+    assert jobs_by_rule(process.stdout) == {"documents": 1}
+    assert "copies/mix/data/train-00000-of-00001.jsonl" in process.stdout
+    assert re.search(r"--hub-dataset copies/mix .* --token-budget \d+ --tokenizer-kind byte_level_bpe", process.stdout)
 
 
 def test_a_mistake_is_told_before_anything_runs(project: Project) -> None:
     """A misspelt name of anything chosen by name must not cost a job. (Every kind of it: tests/specs.)"""
     before, after = "model: {mixer: {name: softpick}}", "model: {mixer: {name: softpik}}"
     project.edit(STUDY, before, after)
-    done = project.snakemake("-n", "results/table2.csv")
+    process = project.snakemake("-n", "results/table2.csv")
     project.edit(STUDY, after, before)
-    assert done.returncode == 1
-    assert STUDY in done.stdout and "did you mean 'softpick'?" in done.stdout and "Traceback" not in done.stdout
+    assert process.returncode == 1
+    assert (
+        STUDY in process.stdout and "did you mean 'softpick'?" in process.stdout and "Traceback" not in process.stdout
+    )
 
 
 def test_the_target_smoke_is_for_its_preset(project: Project) -> None:

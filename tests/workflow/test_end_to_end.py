@@ -25,9 +25,9 @@ def rows(project: Project) -> dict[str, dict[str, str]]:
 
 def remade(project: Project) -> set[str]:
     """What would be made anew: tables and figures by name, other jobs with their rule."""
-    done = project.snakemake("--dry-run", *products(), *SMOKE)
-    assert done.returncode == 0, done.stdout[-4000:]
-    return {name.rpartition(".")[2] if "/" in name else name for name in jobs_by_log(done.stdout)}
+    process = project.snakemake("--dry-run", *products(), *SMOKE)
+    assert process.returncode == 0, process.stdout[-4000:]
+    return {name.rpartition(".")[2] if "/" in name else name for name in jobs_by_log(process.stdout)}
 
 
 def test_the_table_has_every_method_and_says_its_preset(finished: Project) -> None:
@@ -48,8 +48,8 @@ def test_its_bundle_is_made_again_elsewhere_byte_for_byte(finished: Project, tmp
     bundle, folder = str(tmp_path / "bundle.tar.xz"), tmp_path / "elsewhere"
     packing = ("--preset", "smoke", "--study", "transfer", "--allow-missing", "--out", bundle)
     for arguments in (("plumbline.bundle", *packing), ("plumbline", "rebuild", bundle, "--into", str(folder))):
-        done = finished.python("-m", *arguments)
-        assert done.returncode == 0, done.stdout[-4000:]
+        process = finished.python("-m", *arguments)
+        assert process.returncode == 0, process.stdout[-4000:]
     with open(folder / "rebuilt.csv") as lines:
         verdicts = {row["file"]: row["verdict"] for row in csv.DictReader(lines)}
     assert set(verdicts.values()) == {"equal"}
@@ -129,11 +129,11 @@ def test_an_edited_component_and_a_seed_train_a_run_each(finished: Project) -> N
     path.write_text(original + "\nEDITED = 1\n")
     seed = {"scale": "base", "methods": ["baseline"], "seeds": [45]}
     with finished.changed(lambda study: study["runs"]["noise_floor"].append(seed)):
-        done = finished.snakemake("--dry-run", TARGET, *SMOKE)
+        process = finished.snakemake("--dry-run", TARGET, *SMOKE)
     path.write_text(original)
-    assert jobs_by_rule(done.stdout) == {"pretrain": 2, "evaluate": 2, "table": 1, "copy_table": 1}
+    assert jobs_by_rule(process.stdout) == {"pretrain": 2, "evaluate": 2, "table": 1, "copy_table": 1}
     for run in ("gated_attn_qknorm.s42", "baseline.s45"):
-        assert f"logs/smoke/pretrain/transfer.base.{run}.log" in done.stdout
+        assert f"logs/smoke/pretrain/transfer.base.{run}.log" in process.stdout
 
 
 def test_by_hand_a_run_is_the_workflows_bit_for_bit(finished: Project) -> None:
@@ -150,8 +150,8 @@ def test_by_hand_a_run_is_the_workflows_bit_for_bit(finished: Project) -> None:
         ("train", key, "--preset", "smoke", "--out", "mine/run"),
         ("score", "mine/run", *items, "--out", "mine/scores.csv"),
     ):
-        done = finished.python("-m", "plumbline", *arguments)
-        assert done.returncode == 0, done.stdout[-4000:]
+        process = finished.python("-m", "plumbline", *arguments)
+        assert process.returncode == 0, process.stdout[-4000:]
     theirs = f"work/smoke/runs/{key}"
     mine, workflows = (finished.root / folder / "model.safetensors" for folder in ("mine/run", theirs))
     assert mine.read_bytes() == workflows.read_bytes()
@@ -170,17 +170,17 @@ def test_the_commands_of_the_page_on_the_command(finished: Project) -> None:
     assert [command[:2] for command in commands][2:] == [["plumbline", verb] for verb in verbs]
     for command in commands:
         little = ("--limit", "1") if command[:2] == ["plumbline", "score"] else ()  # the last one counts
-        done = finished.python("-m", *command, *little)
-        assert done.returncode == 0, done.stdout[-4000:]
+        process = finished.python("-m", *command, *little)
+        assert process.returncode == 0, process.stdout[-4000:]
     assert finished.read("mine/softpick/outcome.json")["step"] == 20
     assert "Nothing to be done" in finished.snakemake(TARGET, *SMOKE).stdout
 
 
 def test_the_page_on_python(finished: Project) -> None:
     block = (finished.root / "docs/python.md").read_text().split("```python\n")[1].split("```")[0]
-    done = finished.python("-c", block)
-    assert done.returncode == 0, done.stdout[-4000:]
-    assert "completed" in done.stdout and "climb_avg" in done.stdout
+    process = finished.python("-c", block)
+    assert process.returncode == 0, process.stdout[-4000:]
+    assert "completed" in process.stdout and "climb_avg" in process.stdout
     assert finished.read("mine/nine/outcome.json")["step"] == 9
 
 
@@ -188,8 +188,8 @@ def test_a_changed_overlay_reruns_its_method(finished: Project) -> None:
     """A learning rate beyond reason: only that method's chain runs, to the end, and the table shows its outcome."""
     absurd = {"learning_rate": 1e6, "gradient_clip": 1e9}
     with finished.changed(lambda study: study["methods"]["softmax_cap"].update(optimizer=absurd)):
-        done = finished.snakemake(TARGET, *SMOKE)
-    assert done.returncode == 0, done.stdout[-4000:]
+        process = finished.snakemake(TARGET, *SMOKE)
+    assert process.returncode == 0, process.stdout[-4000:]
     outcome = finished.read("work/smoke/runs/transfer/base/softmax_cap/s42/outcome.json")
     assert outcome["outcome"] == "diverged" and outcome["validation_loss"] is None
     assert outcome["last_finite_step"] < outcome["steps"]

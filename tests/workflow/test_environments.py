@@ -119,14 +119,14 @@ def test_set_up_takes_only_files_whose_hash_is_locked(repository: Path, tmp_path
         ("plumb-bob==1.0\n", "missing from some requirements"),
         (f"plumb-bob==1.0 --hash=sha256:{right}\n", ""),
     ):
-        done = install(repository, tmp_path, lock)
-        assert (done.returncode == 0) == (expected == ""), done.stderr
-        assert expected.lower() in done.stderr.lower()
+        process = install(repository, tmp_path, lock)
+        assert (process.returncode == 0) == (expected == ""), process.stderr
+        assert expected.lower() in process.stderr.lower()
     shutil.rmtree(tmp_path / "there")
     with open(tmp_path / "wheels/plumb_bob-1.0-py3-none-any.whl", "ab") as wheel:
         wheel.write(b"\0")
-    done = install(repository, tmp_path, f"plumb-bob==1.0 --hash=sha256:{right}\n")
-    assert done.returncode != 0 and "DO NOT MATCH THE HASHES" in done.stderr and list_installed(tmp_path) == []
+    process = install(repository, tmp_path, f"plumb-bob==1.0 --hash=sha256:{right}\n")
+    assert process.returncode != 0 and "DO NOT MATCH THE HASHES" in process.stderr and list_installed(tmp_path) == []
 
 
 #: Which `pip install` need no hash: of the project itself, of what writes a lock, of another Triton, of the gate.
@@ -151,15 +151,15 @@ def test_torchs_wheel_of_this_machine_goes_before_the_indexs(repository: Path, t
     index = f"--index-url={(tmp_path / 'index').as_uri()}"
     lock = f"torch==1.0 \\\n    --hash=sha256:{of_index}"
     of_machine = write_wheel(tmp_path / "wheels", "torch", "1.0+cpu")
-    done = install(repository, tmp_path, f"{lock} \\\n    --hash=sha256:{of_machine}\n", index=index)
-    assert done.returncode == 0, done.stderr
+    process = install(repository, tmp_path, f"{lock} \\\n    --hash=sha256:{of_machine}\n", index=index)
+    assert process.returncode == 0, process.stderr
     assert list_installed(tmp_path) == ["torch-1.0+cpu"]
     shutil.rmtree(tmp_path / "index")
     again = install(repository, tmp_path, (tmp_path / "requirements.lock").read_text(), index="--no-index")
     assert again.returncode == 0, "what is installed needs no index"
     shutil.rmtree(tmp_path / "there")
-    done = install(repository, tmp_path, f"{lock}\n", index=index)
-    assert done.returncode != 0 and "match the hashes" in done.stderr.lower(), "and no other one in its place"
+    process = install(repository, tmp_path, f"{lock}\n", index=index)
+    assert process.returncode != 0 and "match the hashes" in process.stderr.lower(), "and no other one in its place"
 
 
 def test_sources_are_built_by_the_locked_setuptools(repository: Path, tmp_path: Path) -> None:
@@ -208,9 +208,9 @@ def test_locks_are_of_files_too(repository: Path, tmp_path: Path, monkeypatch: p
 def test_what_a_cuda_build_needs_comes_from_the_second_lock(repository: Path, tmp_path: Path) -> None:
     right = write_wheel(tmp_path / "wheels")
     (tmp_path / "lacking").touch()  # `pip check` misses what torch needs
-    done = install(repository, tmp_path, "# none\n", f"plumb-bob==1.0 --hash=sha256:{right}\n")
+    process = install(repository, tmp_path, "# none\n", f"plumb-bob==1.0 --hash=sha256:{right}\n")
     assert list_installed(tmp_path) == ["plumb_bob-1.0"]
-    assert done.returncode != 0, "it is still missing, and set-up says so"
+    assert process.returncode != 0, "it is still missing, and set-up says so"
 
 
 def test_the_bill_of_materials_has_every_pin_and_the_locks_it_is_of(repository: Path, tmp_path: Path) -> None:
@@ -346,8 +346,8 @@ def test_a_python_that_is_asked_for_is_the_one_that_is_used(repository: Path, tm
 
     def make(*arguments: str) -> tuple[int, str]:
         command = ["make", "setup", *arguments]
-        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
-        return done.returncode, done.stdout
+        process = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+        return process.returncode, process.stdout
 
     setting = f"PYTHON={sys.executable}"
     for text, refused in (("echo /elsewhere 3.12.1", True), (f'exec {sys.executable} "$@"', False)):
@@ -365,16 +365,16 @@ def test_a_python_that_is_not_there_is_not_called_old(repository: Path, tmp_path
     for name in ("requirements.lock", "requirements-cuda.lock", "pyproject.toml", *[".venv"] * there):
         (tmp_path / name).touch()
     command = ["make", "setup", "PYTHON=/nowhere/python3"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 2 and "no /nowhere/python3; set PYTHON=" in done.stdout
-    assert "older" not in done.stdout and "is not of" not in done.stdout
+    process = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert process.returncode == 2 and "no /nowhere/python3; set PYTHON=" in process.stdout
+    assert "older" not in process.stdout and "is not of" not in process.stdout
 
 
 def test_continuous_integration_says_that_there_is_no_python(repository: Path, tmp_path: Path) -> None:
     script = tmp_path / "run"
     script.write_text((repository / ".ci/run").read_text().replace("/usr/bin/python3", "/nowhere/python3"))
-    done = subprocess.run([shutil.which("bash") or "", script], env={"PATH": ""}, capture_output=True, text=True)
-    assert done.returncode == 1 and done.stderr.startswith("error: there is no python3")
+    process = subprocess.run([shutil.which("bash") or "", script], env={"PATH": ""}, capture_output=True, text=True)
+    assert process.returncode == 1 and process.stderr.startswith("error: there is no python3")
 
 
 @pytest.mark.parametrize("there", [False, True], ids=["no compiler", "a compiler"])
@@ -428,5 +428,5 @@ def test_what_make_starts_keeps_compiled_modules(repository: Path) -> None:
     """Where an environment forbids it, each of a table's jobs would compile what it imports."""
     command = ["make", "--silent", "--eval", "show: ; @env", "show"]
     environment = os.environ | {"PYTHONDONTWRITEBYTECODE": "1"}
-    done = subprocess.run(command, cwd=repository, env=environment, capture_output=True, text=True, check=True)
-    assert "PATH=" in done.stdout and "PYTHONDONTWRITEBYTECODE" not in done.stdout
+    process = subprocess.run(command, cwd=repository, env=environment, capture_output=True, text=True, check=True)
+    assert "PATH=" in process.stdout and "PYTHONDONTWRITEBYTECODE" not in process.stdout

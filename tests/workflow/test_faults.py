@@ -31,8 +31,8 @@ def packed(finished_copy: Project) -> Project:
     """Packs, and an undisturbed run of the smaller scale, long enough to be interrupted."""
     train = "train: {{steps: {}, batch_tokens: 256, precision: float32, validate_every: {}"
     finished_copy.edit("studies/transfer/study.yaml", train.format(6, 3), train.format(60, 30))
-    done = finished_copy.snakemake(*COMMAND)
-    assert done.returncode == 0 and jobs_by_rule(done.stdout) == {"pretrain": 1}, done.stdout[-4000:]
+    process = finished_copy.snakemake(*COMMAND)
+    assert process.returncode == 0 and jobs_by_rule(process.stdout) == {"pretrain": 1}, process.stdout[-4000:]
     return finished_copy
 
 
@@ -96,11 +96,13 @@ def test_a_truncated_shard_fails_by_name_and_the_others_finish(packed: Project) 
     shard.write_bytes(whole[:-100])
     large, base = (f"work/smoke/runs/transfer/{scale}/qknorm/s42/outcome.json" for scale in ("large", "base"))
     try:
-        done = packed.snakemake(large, base, *COMMAND[1:])
+        process = packed.snakemake(large, base, *COMMAND[1:])
     finally:
         shard.write_bytes(whole)
-    assert done.returncode == 1
-    assert "shard-00001.bin of work/smoke/corpora/climbmix/packs/context64/train/large.json is truncated" in done.stdout
+    assert process.returncode == 1
+    assert (
+        "shard-00001.bin of work/smoke/corpora/climbmix/packs/context64/train/large.json is truncated" in process.stdout
+    )
     assert packed.read(base)["step"] == 60 and not (packed.root / large).exists()
 
 
@@ -134,7 +136,7 @@ def test_a_broken_corpus_file_fails_by_name(packed: Project) -> None:
     other, outcome = packed.root / "results/smoke/transfer/table1.csv", packed.root / OUTCOME
     other.unlink()
     before = outcome.stat().st_mtime_ns
-    done = packed.snakemake(str(other.relative_to(packed.root)), *COMMAND[:3], "data={source: local}")
-    assert done.returncode == 1
-    assert "texts/more.jsonl:1: not a line" in done.stdout
+    process = packed.snakemake(str(other.relative_to(packed.root)), *COMMAND[:3], "data={source: local}")
+    assert process.returncode == 1
+    assert "texts/more.jsonl:1: not a line" in process.stdout
     assert outcome.stat().st_mtime_ns == before and other.exists()

@@ -59,9 +59,9 @@ def mine(finished: Project, repository: Path) -> Iterator[Project]:
 def test_it_is_trained_beside_the_reference_runs_that_are_there(mine: Project) -> None:
     targets = [f"results/smoke/transfer/{name}.csv" for name in TRANSFER]
     before, planned_before = read_tables(mine), mine.planned(*targets, *SMOKE)
-    done = mine.snakemake("results/mine/table2.csv", *SMOKE)
-    assert done.returncode == 0, done.stdout[-5000:]
-    assert jobs_by_rule(done.stdout) == {"pretrain": 2, "evaluate": 2, "table": 1, "copy_table": 1}
+    process = mine.snakemake("results/mine/table2.csv", *SMOKE)
+    assert process.returncode == 0, process.stdout[-5000:]
+    assert jobs_by_rule(process.stdout) == {"pretrain": 2, "evaluate": 2, "table": 1, "copy_table": 1}
     table = rows(mine.root / "results/mine/table2.csv")
     assert table.keys() == {"baseline", "tempered"}
     assert table["baseline"]["n_seeds"] == "3", "the reference runs are the parent's own"
@@ -83,11 +83,11 @@ def test_what_trains_a_model_goes_from_file_to_verdict(finished_copy: Project, r
         (project.root / path).parent.mkdir(exist_ok=True)
         (project.root / path).write_text(text)
     plan, *tries = (line.split()[1:] for line in console.splitlines())
-    done = project.python("-m", *plan, "--preset", "smoke")
-    assert done.returncode == 0 and "runs are to be trained" in done.stdout, done.stdout
+    process = project.python("-m", *plan, "--preset", "smoke")
+    assert process.returncode == 0 and "runs are to be trained" in process.stdout, process.stdout
     for words in tries:
-        done = project.python("-m", *words, "--preset", "smoke", "--baseline-runs", "2", "--max-runs", "2")
-        assert done.returncode in DECIDED and f"`{words[-1]}`" in done.stdout, done.stdout[-3000:]
+        process = project.python("-m", *words, "--preset", "smoke", "--baseline-runs", "2", "--max-runs", "2")
+        assert process.returncode in DECIDED and f"`{words[-1]}`" in process.stdout, process.stdout[-3000:]
 
 
 @pytest.mark.slow
@@ -98,5 +98,5 @@ def test_the_tests_are_green(mine: Project) -> None:
     others = ("installed", "refactor", "edit_of", "mistakes", "thousands", "sources_of", "kernels")
     selection = " or ".join(("tempered", *(Path(file).stem for file in files)))  # of all models' tests, this one's
     chosen = ("-m", "not slow", "-k", f"({selection}) and not ({' or '.join(others)})")
-    done = mine.python("-m", "pytest", "-q", "-p", "no:cacheprovider", *files, "tests/model", *chosen)
-    assert done.returncode == 0, done.stdout[-4000:]
+    process = mine.python("-m", "pytest", "-q", "-p", "no:cacheprovider", *files, "tests/model", *chosen)
+    assert process.returncode == 0, process.stdout[-4000:]

@@ -62,12 +62,12 @@ def test_plug_in_that_is_not_causal_is_refused(project: Project) -> None:
     component.write_text(LEAKY)
     try:
         text = "extends: transfer\nmethods: {leaky: {model: {mixer: {name: leaky}}}}\n"
-        done = project.snakemake(*write_request(project, "leaky", text))
+        process = project.snakemake(*write_request(project, "leaky", text))
     finally:
         component.unlink()
-    assert done.returncode != 0
-    assert "my/leaky.yaml: leaky: causality: token 1" in done.stdout
-    assert "nothing was trained" in done.stdout
+    assert process.returncode != 0
+    assert "my/leaky.yaml: leaky: causality: token 1" in process.stdout
+    assert "nothing was trained" in process.stdout
     assert not (project.root / "work/smoke/runs/leaky").exists()
     assert not (project.root / "results/smoke/verdict").exists()
 
@@ -75,16 +75,18 @@ def test_plug_in_that_is_not_causal_is_refused(project: Project) -> None:
 def test_the_example_gets_its_page_and_a_later_try_makes_it_anew(project: Project, repository: Path) -> None:
     text = (repository / "examples/cosine.yaml").read_text().replace("larger: large\n", "")
     arguments = write_request(project, "cosine", text + "seeds: [42, 43]\nreference_seeds: [42, 43]\n")
-    done = project.snakemake(*arguments)
-    assert done.returncode == 0, done.stdout[-6000:]
-    assert {"pretrain": 2, "evaluate": 2, "verdict": 1, "copy_verdict": 1}.items() <= jobs_by_rule(done.stdout).items()
+    process = project.snakemake(*arguments)
+    assert process.returncode == 0, process.stdout[-6000:]
+    assert {"pretrain": 2, "evaluate": 2, "verdict": 1, "copy_verdict": 1}.items() <= jobs_by_rule(
+        process.stdout
+    ).items()
     page = project.root / "results/verdict/cosine.md"
     verdict_sentence = page.read_text().split("\n\n")[1]
     assert re.match(r"At 80k parameters and \d+ steps of [\d,]+ tokens \(preset smoke\): `cosine` ", verdict_sentence)
     output = f"{verdict_sentence}\n\nresults/verdict/cosine.md\n"
     floor = "results/smoke/transfer/noise_floor.csv"
     again = project.snakemake(floor, *arguments).stdout
-    assert output in done.stdout and output in again and "Nothing to be done" in again
+    assert output in process.stdout and output in again and "Nothing to be done" in again
     assert "](cosine.svg)" in page.read_text()
     assert page.with_suffix(".svg").read_text().startswith("<svg ")
     check = project.python("-m", "plumbline.verdict", "--check-page", "results/verdict/cosine.md")
@@ -94,8 +96,10 @@ def test_the_example_gets_its_page_and_a_later_try_makes_it_anew(project: Projec
     same = {"baseline": "transfer/base/baseline", "metric": "validation_loss", "test": "pooled t"}
     others = [LedgerEntry(kind="spec", name=name, fingerprint=name, **same) for name in ("a", "b")]
     ledger.append(project.root / "results/smoke/verdict/ledger.jsonl", others)
-    done = project.snakemake(*arguments)
-    assert done.returncode == 0 and jobs_by_rule(done.stdout) == {"verdict": 1, "copy_verdict": 1}, done.stdout[-3000:]
+    process = project.snakemake(*arguments)
+    assert process.returncode == 0 and jobs_by_rule(process.stdout) == {"verdict": 1, "copy_verdict": 1}, (
+        process.stdout[-3000:]
+    )
     third = json.loads(page.with_suffix(".json").read_text())["methods"]["cosine"]
     assert (first["tries"], third["tries"]) == (1, 3)
     assert third["p_corrected"] == pytest.approx(min(1, 3 * first["p"]))

@@ -30,9 +30,9 @@ def test_a_folder_that_is_not_there_stops_what_needs_it_alone(project: Project) 
     assert jobs_by_rule(project.snakemake("-n", "results/audit.csv", *HERE).stdout) == {"audit": 1, "copy_page": 1}
     project.edit("config/corpora/climbmix.yaml", 'local: {folder: ""}', "local: {folder: texts}")
     says = "config/corpora/climbmix.yaml: local.folder: texts is not there"
-    done = project.snakemake(RUN, *HERE)
-    assert done.returncode == 1 and says in done.stdout, done.stdout[-2000:]
-    assert "Traceback" not in done.stdout and "File " not in done.stdout.partition(says)[2]
+    process = project.snakemake(RUN, *HERE)
+    assert process.returncode == 1 and says in process.stdout, process.stdout[-2000:]
+    assert "Traceback" not in process.stdout and "File " not in process.stdout.partition(says)[2]
     assert not (project.root / "work").exists()
     checked = project.python("-m", "plumbline.operate.preflight", RUN, *HERE)
     assert checked.returncode == 1
@@ -46,9 +46,9 @@ def test_a_folder_that_is_not_there_stops_what_needs_it_alone(project: Project) 
 
 def test_nothing_in_the_way(project: Project) -> None:
     project.local_corpus()
-    done = project.python("-m", "plumbline.operate.preflight", RUN, *HERE)
-    assert done.returncode == 0, done.stdout
-    lines = done.stdout.splitlines()
+    process = project.python("-m", "plumbline.operate.preflight", RUN, *HERE)
+    assert process.returncode == 0, process.stdout
+    lines = process.stdout.splitlines()
     assert [line.split()[0] for line in lines[:-1]] == ["ok"] * 7 and "1 of pretrain" in lines[0]
     assert lines[-1] == "nothing that can be checked from here would stop it"
     assert not (project.root / "work").exists(), "looking makes nothing"

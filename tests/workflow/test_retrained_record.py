@@ -26,20 +26,20 @@ def record(finished_copy: Project, tmp_path_factory: pytest.TempPathFactory) -> 
     """The bundle of the runs of a project that is finished at smoke."""
     bundle = tmp_path_factory.mktemp("record") / "bundle.tar.xz"
     packing = ("--preset", "smoke", "--study", "transfer", "--allow-missing", "--out", str(bundle))
-    done = finished_copy.python("-m", "plumbline.bundle", *packing)
-    assert done.returncode == 0, done.stdout[-4000:]
+    process = finished_copy.python("-m", "plumbline.bundle", *packing)
+    assert process.returncode == 0, process.stdout[-4000:]
     return bundle
 
 
 def retrain(project: Project, record: Path, *more: str) -> tuple[int, dict[str, Any]]:
     """Train every run of a record again: the exit code, and what is told."""
     smoke = ("preset=smoke", *more)
-    done = project.python(
+    process = project.python(
         "-m", "plumbline", "verify", "--retrain", ALL, str(record), "--seed", "1", "--json", "--config", *smoke
     )
-    answer: dict[str, Any] = json.loads(done.stdout[done.stdout.index("\n{") :])
-    assert answer["exit_code"] == done.returncode and answer["seed"] == 1
-    return done.returncode, answer
+    answer: dict[str, Any] = json.loads(process.stdout[process.stdout.index("\n{") :])
+    assert answer["exit_code"] == process.returncode and answer["seed"] == 1
+    return process.returncode, answer
 
 
 @pytest.mark.slow

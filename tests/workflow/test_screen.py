@@ -22,9 +22,9 @@ def test_methods_of_a_study_are_screened_by_its_own_runs(finished_copy: Project)
     plan = json.loads(project.python(*ASKED, "-n").stdout)
     assert plan["dry_run"] and len(plan["design"]["rows"]) == 6 and "to be trained" in plan["plan"]
     assert {path.parent for path in runs.glob("*/s*/outcome.json")} == there, "a dry run makes nothing"
-    done = project.python(*ASKED)
-    decision = json.loads(next(line for line in done.stdout.splitlines() if line.startswith("{")))
-    assert done.returncode == decision["exit_code"] and done.returncode in (0, 10), done.stdout[-3000:]
+    process = project.python(*ASKED)
+    decision = json.loads(next(line for line in process.stdout.splitlines() if line.startswith("{")))
+    assert process.returncode == decision["exit_code"] and process.returncode in (0, 10), process.stdout[-3000:]
     seeds = [each["run"]["seed"] for each in decision["runs"]]
     assert len(seeds) == len(set(seeds)) and seeds[:6] == list(range(seeds[0], seeds[0] + 6))
     made = {path.parent for path in runs.glob("*/s*/outcome.json")} - there
@@ -34,7 +34,7 @@ def test_methods_of_a_study_are_screened_by_its_own_runs(finished_copy: Project)
         assert decision["fresh_comparability"]["trained weights"]["answer"] == "holds"
     assert (project.root / decision["page"]).is_file()
     again = project.python(*ASKED)
-    assert again.returncode == done.returncode
+    assert again.returncode == process.returncode
     assert "decided already" in again.stdout and " train " not in again.stdout
     log = project.python("-m", "plumbline", "log", "--preset", "smoke").stdout
     assert "qknorm" in log and "relu_squared" in log

@@ -55,8 +55,8 @@ def corpus(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Projec
     """A corpus read from a folder, and a run that states that it was trained on it."""
     project = Project.copy(repository, tmp_path_factory.mktemp("stale") / "project")
     project.local_corpus()
-    done = project.snakemake(f"{PACKS}/train", f"{PACKS}/validation", *LOCAL)
-    assert done.returncode == 0, done.stdout[-4000:]
+    process = project.snakemake(f"{PACKS}/train", f"{PACKS}/validation", *LOCAL)
+    assert process.returncode == 0, process.stdout[-4000:]
     spec = study_config.load("transfer", "smoke", project.root, "local").runs[RUN].spec
     packs = {"data_fingerprint": "train/base.json", "validation_fingerprint": "validation/validation.json"}
     record: dict[str, Any] = {key: fingerprint(project.read(f"{PACKS}/{name}")) for key, name in packs.items()}
@@ -80,9 +80,9 @@ def test_edited_corpus_code_makes_the_corpus_anew(corpus: Project) -> None:
             assert corpus.planned(OUTCOME, *LOCAL) == CORPUS
     manifest = f"{PACKS}/train/base.json"
     with edit_file(corpus, manifest, '"tokenizer_sha256": "', '"tokenizer_sha256": "0'), forgotten(corpus):
-        done = corpus.snakemake("-n", OUTCOME, *LOCAL)
-        assert jobs_by_rule(done.stdout) == {"pretrain": 1}
-        assert f"rebuilt: 1 of pretrain ({OUTCOME})" in done.stdout
+        process = corpus.snakemake("-n", OUTCOME, *LOCAL)
+        assert jobs_by_rule(process.stdout) == {"pretrain": 1}
+        assert f"rebuilt: 1 of pretrain ({OUTCOME})" in process.stdout
         assert corpus.planned(OUTCOME, "--rerun-triggers", "mtime", *LOCAL) == {}
 
 
@@ -111,9 +111,9 @@ def test_another_tokenizer_with_the_old_time_loses_no_score(finished_copy: Proje
     times = (finished_copy.root / tokenizer).stat()
     with edit_file(finished_copy, tokenizer, '"f":70,"g":71', '"f":71,"g":70'):
         os.utime(finished_copy.root / tokenizer, ns=(times.st_atime_ns, times.st_mtime_ns))
-        done = finished_copy.snakemake("results/table2.csv", *SMOKE)
-    assert done.returncode == 1
-    assert f"{run} was trained with: its sha256" in done.stdout
+        process = finished_copy.snakemake("results/table2.csv", *SMOKE)
+    assert process.returncode == 1
+    assert f"{run} was trained with: its sha256" in process.stdout
     assert {path: path.read_bytes() for path in scores} == scores
 
 

@@ -49,10 +49,10 @@ def project(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Proje
     assert len(commands) == 3
     for command in commands:
         program, *arguments = shlex.split(command)
-        done = project.python(*(["-m", "snakemake"] if program == "snakemake" else []), *arguments)
-        assert done.returncode == 0, done.stdout[-4000:]
-    assert jobs_by_rule(done.stdout)["pretrain"] == 26
-    assert not {"documents", "tokenizer", "tokenize", "pack"} & jobs_by_rule(done.stdout).keys()
+        process = project.python(*(["-m", "snakemake"] if program == "snakemake" else []), *arguments)
+        assert process.returncode == 0, process.stdout[-4000:]
+    assert jobs_by_rule(process.stdout)["pretrain"] == 26
+    assert not {"documents", "tokenizer", "tokenize", "pack"} & jobs_by_rule(process.stdout).keys()
     return project
 
 
@@ -114,5 +114,7 @@ def vocabulary(content: dict[str, Any]) -> None:
 )
 def test_what_is_not_said_is_told_by_the_plan(project: Project, change: Any, args: Any, says: str) -> None:
     with other(project, change):
-        done = project.snakemake("-n", *PACKS, *args)
-    assert done.returncode != 0 and says in done.stdout and "Traceback" not in done.stdout, done.stdout[-3000:]
+        process = project.snakemake("-n", *PACKS, *args)
+    assert process.returncode != 0 and says in process.stdout and "Traceback" not in process.stdout, process.stdout[
+        -3000:
+    ]

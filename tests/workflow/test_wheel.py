@@ -28,12 +28,12 @@ _BUILD = "import sys, setuptools.build_meta as backend; print(backend.build_{}(s
 
 def _run(*command: str | Path, cwd: Path, **environment: str) -> str:
     own = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
-    done = subprocess.run(
+    process = subprocess.run(
         [str(word) for word in command], cwd=cwd, env=own | environment, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=600,
     )  # fmt: skip
-    assert done.returncode == 0, done.stdout[-4000:]
-    return done.stdout
+    assert process.returncode == 0, process.stdout[-4000:]
+    return process.stdout
 
 
 @pytest.fixture(scope="module")
@@ -115,8 +115,8 @@ def test_a_wheel_writes_a_project_and_plans_it(installed: Callable[..., str], re
     assert {path.as_posix() for path in package_data.list_files(project)} == {
         path.as_posix() for path in package_data.list_files(repository)
     }
-    done = installed("-m", "snakemake", "-n", "results/table2.csv", cwd=project)
-    planned = jobs_by_rule(done)
+    process = installed("-m", "snakemake", "-n", "results/table2.csv", cwd=project)
+    planned = jobs_by_rule(process)
     assert (planned["pretrain"], planned["evaluate"], planned["table"], sum(planned.values())) == (29, 29, 1, 72)
 
 

@@ -22,8 +22,8 @@ FILES = {
 
 def git(folder: Path, *arguments: str) -> str:
     names = ("-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false")
-    done = subprocess.run(["git", *names, *arguments], cwd=folder, check=True, capture_output=True, text=True)
-    return done.stdout.strip()
+    process = subprocess.run(["git", *names, *arguments], cwd=folder, check=True, capture_output=True, text=True)
+    return process.stdout.strip()
 
 
 @pytest.fixture

@@ -37,9 +37,9 @@ def test_what_holds_ends_with_0_and_what_contradicts_with_10(tmp_path: Path) -> 
     folder = folder_of(tmp_path / "paper", SOUND | {"audit.toml": CHECK})
     assert audit(folder).returncode == 0
     (folder / "t.csv").write_text(SOUND["t.csv"].replace("5.00", "5.02"))
-    done = audit(folder, "--json")
-    report = json.loads(done.stdout)
-    assert done.returncode == report["exit_code"] == 10
+    process = audit(folder, "--json")
+    report = json.loads(process.stdout)
+    assert process.returncode == report["exit_code"] == 10
     (broken,) = report["contradictions"]
     assert (broken["id"], broken["printed"], broken["recomputed"]) == ("s.y", "5.02", 5.0)
     page = (folder / "audit/audit.md").read_text()
@@ -53,8 +53,8 @@ def test_a_row_named_date_with_scores_is_checked_and_one_of_years_is_not(tmp_pat
     scores += "GPE,60.5,39.4,57.2,52.4\n"
     code = {}
     for last in ("DATE,61.9,42.2,60.3,58.8", "DATE,61.9,42.2,60.3,54.8", "YEAR,2019,2020,2021,2018"):
-        done = audit(folder_of(tmp_path / "paper", {"t.csv": f"{scores}{last}\n"}), "--json")
-        code[last] = done.returncode, [row["printed"] for row in json.loads(done.stdout)["contradictions"]]
+        process = audit(folder_of(tmp_path / "paper", {"t.csv": f"{scores}{last}\n"}), "--json")
+        code[last] = process.returncode, [row["printed"] for row in json.loads(process.stdout)["contradictions"]]
     assert list(code.values()) == [(10, ["58.8"]), (0, []), (0, [])]
 
 
@@ -77,17 +77,19 @@ def test_the_page_has_the_papers_title_and_link(tmp_path: Path) -> None:
     assert '<a href="https://arxiv.org/abs/2.1?a=1&amp;b=&quot;x&quot;">https://' in html
     for link in ("arxiv.org/abs/2.1", "https://a> <script>", "https://a\u202eb"):
         (folder / "audit.toml").write_text(part.format(link) + CHECK)
-        done = audit(folder)
-        assert done.returncode == 2 and "audit.toml: paper" in done.stderr and "https://" in done.stderr
+        process = audit(folder)
+        assert process.returncode == 2 and "audit.toml: paper" in process.stderr and "https://" in process.stderr
 
 
 def test_the_page_of_a_folder_says_what_was_read(tmp_path: Path) -> None:
     table = "m,a,b,sum,Δ,note\nBase,1.0,2.0,3.0,--,7\nx,2.0,3.0,5.1,+2.1,8\ny,3.00,2.00,5.05,+2.05,9\n"
     checks = "[checks]\ns = 't[:].sum = t[:].a + t[:].b'\nd = 't[:].\"Δ\" = t[:].sum - t.Base.sum'\n"
     folder = folder_of(tmp_path / "paper", {"t.csv": table, "audit.toml": checks})
-    done = audit(folder)
+    process = audit(folder)
     page = (folder / "audit/audit.md").read_text()
-    assert done.returncode == 10 and "not checked" not in done.stdout + page  # Δ is told; its own dash is not a row
+    assert (
+        process.returncode == 10 and "not checked" not in process.stdout + page
+    )  # Δ is told; its own dash is not a row
     assert "## Findings\n" in page and "detail" not in page and "preset" not in page
     assert "## Within rounding" in page and "`s.x`: t.x.sum of check s; t.csv\n  printed 5.1, recomputed 5" in page
     assert "`t`: 3 rows, 6 columns, 14 numbers," in page
@@ -135,16 +137,16 @@ def test_the_page_of_a_folder_says_what_was_read(tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_meant_ends_with_2(tmp_path: Path, files: dict[str, str], args: list[str], message: str) -> None:
-    done = audit(folder_of(tmp_path / "paper", files), *args)
-    assert done.returncode == 2 and message in done.stderr and "Traceback" not in done.stderr
+    process = audit(folder_of(tmp_path / "paper", files), *args)
+    assert process.returncode == 2 and message in process.stderr and "Traceback" not in process.stderr
 
 
 def test_a_pdf_is_refused_with_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "paper.pdf").write_bytes(b"%PDF-1.5\n\xc3\x28\n")
-    done = audit("--from", tmp_path / "paper.pdf", tmp_path / "review")
-    assert done.returncode == 2 and not (tmp_path / "review").exists()
+    process = audit("--from", tmp_path / "paper.pdf", tmp_path / "review")
+    assert process.returncode == 2 and not (tmp_path / "review").exists()
     for phrase in ("is a PDF", "arXiv has the LaTeX of most papers", "pdftotext -layout", "cells parted by commas"):
-        assert phrase in done.stderr
+        assert phrase in process.stderr
 
 
 @pytest.mark.parametrize("name", ["t.csv", "audit.toml", "sources.json", "audit"])
@@ -156,8 +158,10 @@ def test_a_link_that_leads_out_of_the_folder_is_refused(tmp_path: Path, name: st
     else:
         outside.write_text("secret = 1\n")
     (folder / name).symlink_to(outside)
-    done = audit(folder)
-    assert done.returncode == 2 and "leads out of" in done.stderr and "secret" not in done.stdout + done.stderr
+    process = audit(folder)
+    assert (
+        process.returncode == 2 and "leads out of" in process.stderr and "secret" not in process.stdout + process.stderr
+    )
     assert not outside.is_dir() or not list(outside.iterdir())
 
 
@@ -165,9 +169,9 @@ def test_names_that_steer_a_terminal_or_a_page_are_escaped(tmp_path: Path) -> No
     table = 'name,a,b\n"<script>alert(1)</script>\x1b[31m`[x](javascript:y)`",1.0,3.0\n'
     check = "[paper]\ntitle = '<img src=x>'\n[checks]\n\"<b>`x\" = 't[:].a = t[:].b'\n"
     folder = folder_of(tmp_path / "paper", {"t.csv": table, "audit.toml": check})
-    done = audit(folder)
+    process = audit(folder)
     page = (folder / "audit/audit.md").read_text()
-    assert done.returncode == 10 and "\x1b" not in done.stdout + page
+    assert process.returncode == 10 and "\x1b" not in process.stdout + page
     outside_code = "".join(page.split("`")[::2])
     assert "<script" not in outside_code and "<img" not in page and "[x](javascript" not in outside_code
 
@@ -182,15 +186,15 @@ def test_it_imports_nothing_heavy_and_starts_quickly(tmp_path: Path) -> None:
     )
     times = []
     for _ in range(3):
-        done = subprocess.run([sys.executable, "-c", code, str(folder)], capture_output=True, text=True, check=True)
-        times.append(float(done.stdout.rpartition("CPU ")[2]))
+        process = subprocess.run([sys.executable, "-c", code, str(folder)], capture_output=True, text=True, check=True)
+        times.append(float(process.stdout.rpartition("CPU ")[2]))
     assert min(times) < 0.6
 
 
 def test_an_output_among_the_tables_is_refused(tmp_path: Path) -> None:
     folder = folder_of(tmp_path / "paper", SOUND)
-    done = audit(folder, "--out", folder / "rows.csv")
-    assert done.returncode == 2 and "for a table" in done.stderr and os.listdir(folder) == ["t.csv"]
+    process = audit(folder, "--out", folder / "rows.csv")
+    assert process.returncode == 2 and "for a table" in process.stderr and os.listdir(folder) == ["t.csv"]
 
 
 def test_html_page_shows_table_as_printed_with_cell_in_colour(tmp_path: Path) -> None:

@@ -34,12 +34,12 @@ def test_the_tutorial_is_what_happens(page: str, tmp_path: Path) -> None:
     first, second = blocks(page, "console")
     (tmp_path / "paper.tex").write_text(blocks(page, "latex")[0])
     command, _, output = first.partition("\n")
-    done = run(command, tmp_path)
-    assert (done.returncode, done.stdout.strip()) == (10, output.strip())
+    process = run(command, tmp_path)
+    assert (process.returncode, process.stdout.strip()) == (10, output.strip())
 
     (tmp_path / "review/audit.toml").write_text("\n".join(blocks(page, "toml")))
-    done = run(second.strip() + " --json", tmp_path)
-    report = json.loads(done.stdout)
+    process = run(second.strip() + " --json", tmp_path)
+    report = json.loads(process.stdout)
     assert {row["id"] for row in report["contradictions"]} == {"abstract", "deltas.Gated"}
     assert report["verdicts"]["mismatch"] == 2 and report["checks"] == {"told": 6, "found": 0}
 
@@ -58,5 +58,5 @@ def test_a_check_of_the_reference_can_be_made(repository: Path, tmp_path: Path) 
     page = (repository / "docs/audit-checks.md").read_text(encoding="utf-8")
     (tmp_path / "table1.csv").write_text("name,Avg.,Δ\nBaseline,48.3,--\nWide,49.1,+0.8\n")
     (tmp_path / "audit.toml").write_text(blocks(page, "toml")[0])
-    done = run(f"$ plumbline audit {tmp_path} --told-only", tmp_path)
-    assert done.returncode == 0 and "1 check: 1 told" in done.stdout
+    process = run(f"$ plumbline audit {tmp_path} --told-only", tmp_path)
+    assert process.returncode == 0 and "1 check: 1 told" in process.stdout

@@ -46,12 +46,12 @@ def own(trained: Path, tmp_path: Path) -> Path:
 
 def test_the_verb_reads_every_point(trained: Path, tmp_path: Path) -> None:
     out = tmp_path / "probes.parquet"
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-m", "plumbline.evaluate.probes", "--run", str(trained / "out"), "--validation-pack",
          str(trained / "validation.json"), "--out", str(out), "--device", "cpu"],
         capture_output=True, text=True,
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    assert process.returncode == 0, process.stderr
     frame, label = frames.read(out, "probes"), frames.metadata(out)
     spec = RunSpec.from_dict(json.loads((trained / "out/manifest.json").read_text())["spec"])
     heads = spec.model.layers * (spec.model.heads + spec.model.key_value_heads)
@@ -60,7 +60,7 @@ def test_the_verb_reads_every_point(trained: Path, tmp_path: Path) -> None:
     assert offline.groupby("fraction").step.first().tolist() == [0, 4, 11, 12]
     assert online.groupby("step").size().to_dict() == dict.fromkeys((0, 5, 10, 12), heads)
     assert set(frame.run_id) == {spec.run_id} and (frame.null == 8**0.5).all()
-    assert f"{len(frame)} values -> {out}" in done.stderr
+    assert f"{len(frame)} values -> {out}" in process.stderr
     assert label["validation_fingerprint"] == Pack(trained / "validation.json").fingerprint
     assert json.loads(label["probes"]) == {"query_key_norms": code_class("probe", "query_key_norms")}
     assert (label["outcome"], label["never_reached"], label["end_read_at"]) == ("completed", "[]", "")

@@ -118,8 +118,8 @@ def compute_outside(folders: Path, names: list[str], vocab: Path) -> dict[str, t
         str(folders / "out"),
     ]
     environment = os.environ | {"HF_MODULES_CACHE": str(folders / "cache"), "HF_HUB_OFFLINE": "1"}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment)
-    assert done.returncode == 0, done.stderr[-3000:]
+    process = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert process.returncode == 0, process.stderr[-3000:]
     return load_file(folders / "out")
 
 

@@ -230,9 +230,9 @@ def test_a_compiler_takes_them_for_a_gpu(kernels: dict[str, ModuleType], monkeyp
     command = [sys.executable, "-m", "benchmarks.kernel_compile_check", "--head-width", "64"]
     command += ["--gpu-capability", "80", "90", "--scalar-types", "fp32", "fp64"]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(REPOSITORY / "src"), *sys.path])}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)
-    assert done.returncode == 0, done.stderr
-    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    process = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)
+    assert process.returncode == 0, process.stderr
+    rows = [json.loads(line) for line in process.stdout.splitlines()]
     assert {(row["capability"], row["numbers"], row["kernel"], row["pass"]) for row in rows} == {
         *itertools.product((80, 90), ("fp32", "fp64"), KERNELS, ("forward", "queries", "keys"))
     }

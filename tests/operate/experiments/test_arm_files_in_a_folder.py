@@ -26,8 +26,8 @@ def set_up(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = repository_of(tmp_path_factory.mktemp("writing") / "own", RESUMES)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(folder.parent / "state"))
-        done = run_in_process.run(setup_trainer.main, "python train.py {flags} | tee run.log", cwd=folder)
-    assert done.returncode == 0, done.stderr
+        process = run_in_process.run(setup_trainer.main, "python train.py {flags} | tee run.log", cwd=folder)
+    assert process.returncode == 0, process.stderr
     return folder
 
 
@@ -47,18 +47,18 @@ def leave(folder: Path, text: str) -> None:
 
 def test_what_a_run_by_hand_left_is_no_part_of_the_candidate(writing: Path) -> None:
     leave(writing, "one")
-    done = plumbline(writing, "try", "-m", "x")
-    assert done.returncode == 1 and "tree is the baseline" in done.stderr, done
+    process = plumbline(writing, "try", "-m", "x")
+    assert process.returncode == 1 and "tree is the baseline" in process.stderr, process
     change(writing, "GAIN = -0.3")
-    done = plumbline(writing, "try", "-m", "x", "--json")
-    decision = json.loads(done.stdout)
-    assert done.returncode == 10 and decision["changed_files"] == {"train.py": "+1 -1"}, done
+    process = plumbline(writing, "try", "-m", "x", "--json")
+    decision = json.loads(process.stdout)
+    assert process.returncode == 10 and decision["changed_files"] == {"train.py": "+1 -1"}, process
     answer = decision["comparability"]["arm files"]
     assert answer["answer"] == "told" and answer["text"].startswith("out/state and run.log are no part")
     before = banked(writing)
     leave(writing, "another")
-    done = plumbline(writing, "try", "-m", "again", "--first-seed", "42")
-    assert done.returncode == 10 and "decided already as `x`" in done.stderr and banked(writing) == before
+    process = plumbline(writing, "try", "-m", "again", "--first-seed", "42")
+    assert process.returncode == 10 and "decided already as `x`" in process.stderr and banked(writing) == before
     git(writing, "add", "run.log")  # it is source, says whoever adds it
     assert json.loads(plumbline(writing, "try", "-m", "y", "--json").stdout)["changed_files"].keys() == {
         "run.log",
@@ -70,8 +70,8 @@ def test_a_kept_change_is_committed_without_what_runs_write(writing: Path) -> No
     change(writing)
     (writing / "new.py").write_text("")
     leave(writing, "one")
-    done = plumbline(writing, "try", "-m", "better", "--commit")
-    assert done.returncode == 0, done
+    process = plumbline(writing, "try", "-m", "better", "--commit")
+    assert process.returncode == 0, process
     assert set(git(writing, "show", "--name-only", "--format=").split()) == {"new.py", "plumbline.toml", "train.py"}
 
 
@@ -102,9 +102,9 @@ def test_a_candidate_with_other_data_of_its_own_is_seen(folder: Path) -> None:
     toml.write_text(toml.read_text().replace("[metric]", 'data = ["words.txt"]\n[metric]'))
     (folder / "words.txt").write_text("a b")
     before = banked(folder)
-    done = plumbline(folder, "try", "-m", "x")
-    assert done.returncode == 13 and "words.txt (run.data of plumbline.toml)" in done.stderr, done
-    assert "out of run.data" in done.stderr and banked(folder) == before
+    process = plumbline(folder, "try", "-m", "x")
+    assert process.returncode == 13 and "words.txt (run.data of plumbline.toml)" in process.stderr, process
+    assert "out of run.data" in process.stderr and banked(folder) == before
 
 
 def test_a_new_file_in_place_of_an_installed_module_is_told(folder: Path) -> None:
@@ -125,7 +125,7 @@ def test_a_state_that_only_the_candidate_writes_is_refused_once(tmp_path: Path) 
     assert run_in_process.run(setup_trainer.main, "python train.py {flags}", cwd=folder).returncode == 0
     (folder / "out").mkdir()
     (folder / "out/state_0.001").write_text("y")  # of a run by hand with this very flag
-    done = plumbline(folder, "try", "-m", "flag", "--", "--worse", "0.001")
-    assert done.returncode == 13 and "made with out/state_0.001" in done.stderr, done
-    done = plumbline(folder, "try", "-m", "flag", "--json", "--max-runs", "2", "--", "--worse", "0.001")
-    assert "out/state_0.001" not in json.loads(done.stdout)["changed_files"], done
+    process = plumbline(folder, "try", "-m", "flag", "--", "--worse", "0.001")
+    assert process.returncode == 13 and "made with out/state_0.001" in process.stderr, process
+    process = plumbline(folder, "try", "-m", "flag", "--json", "--max-runs", "2", "--", "--worse", "0.001")
+    assert "out/state_0.001" not in json.loads(process.stdout)["changed_files"], process

@@ -36,9 +36,9 @@ def test_candidate_that_touches_what_measures_is_refused_by_name(evaluated: Path
     (evaluated / "evaluate.py").rename(evaluated / "measure/shard_2")
     (evaluated / "measure/shard_0").write_text("shorter")
     (evaluated / "measure/shard_1").unlink()
-    done = plumbline(evaluated, *command, "--json")
-    report = json.loads(done.stdout)
-    assert done.returncode == report["exit_code"] == 13 and "x: it changes what measures: " in report["error"]
+    process = plumbline(evaluated, *command, "--json")
+    report = json.loads(process.stdout)
+    assert process.returncode == report["exit_code"] == 13 and "x: it changes what measures: " in report["error"]
     for touched in (
         "evaluate.py +0 -1 (removed)",
         "measure/shard_0 +1 -1",
@@ -53,9 +53,9 @@ def test_candidate_that_touches_what_measures_is_refused_by_name(evaluated: Path
 def test_what_is_fixed_and_what_changed_stand_on_page(evaluated: Path) -> None:
     change(evaluated, "GAIN = -0.2")
     (evaluated / "notes.py").write_text("a\nb\n")
-    done = plumbline(evaluated, "try", "-m", "x", "--json", "--", "--worse", "0.1")
-    decision = json.loads(done.stdout)
-    assert decision["changed_files"] == {"notes.py": "+2 -0 (new)", "train.py": "+1 -1"}, done
+    process = plumbline(evaluated, "try", "-m", "x", "--json", "--", "--worse", "0.1")
+    decision = json.loads(process.stdout)
+    assert decision["changed_files"] == {"notes.py": "+2 -0 (new)", "train.py": "+1 -1"}, process
     check = decision["comparability"]["fixed files"]
     names = "evaluate.py, measure/shard_0, measure/shard_1 and data/input.txt"
     assert (check["answer"], check["text"]) == ("holds", f"both arms have {names} of the baseline")
@@ -78,9 +78,9 @@ def test_a_pattern_that_matches_nothing_names_its_remedy(evaluated: Path) -> Non
     fix(evaluated, "evaluate.py", "evalute.py")
     path = evaluated / "plumbline.toml"
     path.write_text(path.read_text().replace('fixed = ["evaluate.py", "measure/shard*", "data"]\n', ""))
-    done = plumbline(evaluated, "try", "-m", "x")
-    assert done.returncode == 1 and "metric.fixed: 'evalute.py' matches no file" in done.stderr
-    assert "did you mean 'evaluate.py'?" in done.stderr and "take the pattern out" in done.stderr
+    process = plumbline(evaluated, "try", "-m", "x")
+    assert process.returncode == 1 and "metric.fixed: 'evalute.py' matches no file" in process.stderr
+    assert "did you mean 'evaluate.py'?" in process.stderr and "take the pattern out" in process.stderr
 
 
 @pytest.mark.parametrize("edit", ["pattern = '('", "pattern = 'val_loss: [0-9.]+'", "pattern = val_loss", "no = 1"])
@@ -88,9 +88,11 @@ def test_an_unreadable_trainer_file_is_not_judged(folder: Path, edit: str) -> No
     change(folder)
     path, before = folder / "plumbline.toml", banked(folder)
     path.write_text(re.sub("^pattern = .*$", lambda _: edit, path.read_text(), flags=re.MULTILINE))
-    done = plumbline(folder, "try", "-m", "x", "--json")
-    report = json.loads(done.stdout)
-    assert done.returncode == report["exit_code"] == 13 and report["error"].startswith("nothing can be judged: "), done
+    process = plumbline(folder, "try", "-m", "x", "--json")
+    report = json.loads(process.stdout)
+    assert process.returncode == report["exit_code"] == 13 and report["error"].startswith("nothing can be judged: "), (
+        process
+    )
     assert str(path) in report["error"] and report["error"].endswith("restore it") and banked(folder) == before
     (folder / ".plumbline/baseline.json").unlink()
     assert plumbline(folder, "try", "-m", "x").returncode == 1, "a file that never could be read is an error"
@@ -104,10 +106,10 @@ def test_a_wider_pattern_frees_no_file_that_measured(evaluated: Path) -> None:
     assert was in text and plumbline(evaluated, "try", "-m", "x").returncode in (0, 10, 11)
     for fixed, code in (('["eval*", "measure", "data"]', 0), ('["evaluate.py", "measure/shard_?", "data"]', 13)):
         path.write_text(text.replace(was, f"fixed = {fixed}"))
-        done = plumbline(evaluated, "try", "-m", "y", "--dry-run", "--", "--worse", "0.3")
-        assert done.returncode == code and ("has lost measure/shard*" in done.stderr + done.stdout) == (code == 13), (
-            done
-        )
+        process = plumbline(evaluated, "try", "-m", "y", "--dry-run", "--", "--worse", "0.3")
+        assert process.returncode == code and ("has lost measure/shard*" in process.stderr + process.stdout) == (
+            code == 13
+        ), process
 
 
 @pytest.mark.parametrize(
@@ -122,9 +124,11 @@ def test_a_measured_metric_keeps_its_name_and_direction(folder: Path, key: str, 
     path.write_text(text.replace(old, new))
     before = banked(folder)
     for more in ([], ["--dry-run"]):
-        done = plumbline(folder, "try", "-m", "y", "--json", *more, "--", "--worse", "0.2")
-        report = json.loads(done.stdout)
-        assert done.returncode == report["exit_code"] == 13 and f"metric.{key} of plumbline.toml is" in report["error"]
+        process = plumbline(folder, "try", "-m", "y", "--json", *more, "--", "--worse", "0.2")
+        report = json.loads(process.stdout)
+        assert (
+            process.returncode == report["exit_code"] == 13 and f"metric.{key} of plumbline.toml is" in report["error"]
+        )
     assert banked(folder) == before
     path.write_text(text)
     assert plumbline(folder, "try", "-m", "y", "--", "--worse", "0.3").returncode == 10
@@ -137,5 +141,5 @@ def test_what_was_kept_before_file_was_fixed_is_not_confirmed(evaluated: Path) -
     (evaluated / "evaluate.py").write_text("another\n")
     assert plumbline(evaluated, "try", "-m", "both").returncode == 0
     (evaluated / "plumbline.toml").write_text(fixed)
-    done = plumbline(evaluated, "confirm")
-    assert done.returncode == 13 and "changes what measures: evaluate.py +1 -1" in done.stderr, done
+    process = plumbline(evaluated, "confirm")
+    assert process.returncode == 13 and "changes what measures: evaluate.py +1 -1" in process.stderr, process

@@ -28,10 +28,10 @@ def test_a_command_from_elsewhere_is_run_when_it_was_agreed_to(template: tuple[P
     shutil.rmtree(folder / ".plumbline")
     (folder / "plumbline.toml").write_text(f"[run]\ncommand = 'touch {tmp_path}/run'\n[metric]\nname = 'q'\n")
     for args in (("try", "-m", "x"), ("confirm",)):
-        done = plumbline(folder, *args)
-        assert done.returncode == 1 and "would run 'touch " in done.stderr and "--trust" in done.stderr
-    done = run_in_process.run(setup_trainer.main, cwd=folder)
-    assert done.returncode == 1 and "--trust" in done.stderr and not (tmp_path / "run").exists()
+        process = plumbline(folder, *args)
+        assert process.returncode == 1 and "would run 'touch " in process.stderr and "--trust" in process.stderr
+    process = run_in_process.run(setup_trainer.main, cwd=folder)
+    assert process.returncode == 1 and "--trust" in process.stderr and not (tmp_path / "run").exists()
 
 
 def test_without_a_home_folder(template: tuple[Path, Done], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,11 +44,11 @@ def test_without_a_home_folder(template: tuple[Path, Done], tmp_path: Path, monk
     for state, why in (("", "no home folder is known of user"), (str(tmp_path / "file"), "cannot be")):
         monkeypatch.setenv("XDG_STATE_HOME", state)
         monkeypatch.setattr(Path, "home", unknown)
-        done = plumbline(folder, "try", "-m", "x", "--dry-run")
-        assert done.returncode == 1 and "--trust), since" in done.stderr
-        assert why in done.stderr and "export XDG_STATE_HOME=FOLDER" in done.stderr, done.stderr
-        done = plumbline(folder, "try", "-m", "x", "--dry-run", "--trust", "--", "--worse", "1")
-        assert done.returncode == 0 and "mind: that this command" in done.stderr
+        process = plumbline(folder, "try", "-m", "x", "--dry-run")
+        assert process.returncode == 1 and "--trust), since" in process.stderr
+        assert why in process.stderr and "export XDG_STATE_HOME=FOLDER" in process.stderr, process.stderr
+        process = plumbline(folder, "try", "-m", "x", "--dry-run", "--trust", "--", "--worse", "1")
+        assert process.returncode == 0 and "mind: that this command" in process.stderr
         (warning,) = list_tree_warnings(Repository(folder), "HEAD", f"python {folder}/train.py")
         assert warning.startswith("mind: the command")
 
@@ -77,16 +77,16 @@ def test_a_pointer_of_lfs_in_place_of_a_file_is_named(template: tuple[Path, Done
 @pytest.mark.parametrize("words", [("-m", "faster\udcff"), ("-m", "faster", "--", "--worse", "\udcff")])
 def test_words_that_are_no_text_are_refused_before_a_run(folder: Path, words: tuple[str, ...]) -> None:
     before = banked(folder)
-    done = plumbline(folder, "try", "--trust", *words)
-    assert done.returncode == 2 and r"\udcff is no UTF-8" in done.stderr, done.stderr
+    process = plumbline(folder, "try", "--trust", *words)
+    assert process.returncode == 2 and r"\udcff is no UTF-8" in process.stderr, process.stderr
     assert banked(folder) == before and not list((folder / ".plumbline/pages").glob("faster*"))
 
 
 def test_a_name_that_is_no_text_is_kept_with_escapes(folder: Path) -> None:
     (folder / "weight\udcff\n.py").write_text("x = 1\n")
     change(folder, "GAIN = 0.02")
-    done = plumbline(folder, "try", "-m", "x", "--trust")
-    assert done.returncode in (0, 10, 11) and "Traceback" not in done.stderr, done.stderr
+    process = plumbline(folder, "try", "-m", "x", "--trust")
+    assert process.returncode in (0, 10, 11) and "Traceback" not in process.stderr, process.stderr
     (page,) = (folder / ".plumbline/pages").glob("x-*.json")
     assert r"weight\\udcff" in page.read_text()
 
@@ -125,23 +125,27 @@ def test_a_stop_that_is_asked_for_at_any_instant_ends_with_75(folder: Path) -> N
 
 
 def test_a_try_without_a_method_or_a_trainer_names_both_remedies(tmp_path: Path, folder: Path) -> None:
-    done = plumbline(tmp_path, "try")
-    assert done.returncode == 2 and "plumbline try qknorm" in done.stderr and "plumbline setup-trainer" in done.stderr
-    done = plumbline(tmp_path, "noise")
-    assert done.returncode == 1 and "plumbline.toml here or above" in done.stderr
-    done = plumbline(tmp_path, "try", "qknorm", "-m", "x")
-    assert done.returncode == 2 and "folder with plumbline.toml" in done.stderr
-    done = plumbline(folder, "try", "-m", "x", "--quick")
-    assert done.returncode == 2 and "--quick is of METHOD|FILE.yaml" in done.stderr
-    done = plumbline(folder, "confirm")
-    assert done.returncode == 1 and "nothing was kept yet" in done.stderr
+    process = plumbline(tmp_path, "try")
+    assert (
+        process.returncode == 2
+        and "plumbline try qknorm" in process.stderr
+        and "plumbline setup-trainer" in process.stderr
+    )
+    process = plumbline(tmp_path, "noise")
+    assert process.returncode == 1 and "plumbline.toml here or above" in process.stderr
+    process = plumbline(tmp_path, "try", "qknorm", "-m", "x")
+    assert process.returncode == 2 and "folder with plumbline.toml" in process.stderr
+    process = plumbline(folder, "try", "-m", "x", "--quick")
+    assert process.returncode == 2 and "--quick is of METHOD|FILE.yaml" in process.stderr
+    process = plumbline(folder, "confirm")
+    assert process.returncode == 1 and "nothing was kept yet" in process.stderr
 
 
 def test_a_program_reads_an_error_as_it_reads_a_decision(folder: Path) -> None:
     git(folder, "branch", "no-such")
-    done = plumbline(folder, "try", "-m", "x", "--json", "--baseline", "nosuch")
-    report = json.loads(done.stdout)
-    assert done.returncode == report["exit_code"] == 2 and "did you mean 'no-such'?" in report["error"], done
+    process = plumbline(folder, "try", "-m", "x", "--json", "--baseline", "nosuch")
+    report = json.loads(process.stdout)
+    assert process.returncode == report["exit_code"] == 2 and "did you mean 'no-such'?" in report["error"], process
     session = folder / ".plumbline/session.json"
     for content, at in (
         ("[1]", "object"),
@@ -150,9 +154,9 @@ def test_a_program_reads_an_error_as_it_reads_a_decision(folder: Path) -> None:
         ("{", ""),
     ):
         session.write_text(content)
-        done = plumbline(folder, "try", "-m", "x", "--json", "--", "--worse", "1")
-        error = json.loads(done.stdout)["error"]
-        assert done.returncode == 1 and str(session) in error and at in error and "delete it" in error, done
+        process = plumbline(folder, "try", "-m", "x", "--json", "--", "--worse", "1")
+        error = json.loads(process.stdout)["error"]
+        assert process.returncode == 1 and str(session) in error and at in error and "delete it" in error, process
     assert "--json" not in plumbline(folder, "try", "-m", "x", "--", "--json").stdout  # the trainer's own flag
 
 
@@ -166,9 +170,11 @@ def test_a_program_reads_an_error_as_it_reads_a_decision(folder: Path) -> None:
 )
 def test_a_program_reads_a_wrong_word_as_it_reads_a_decision(tmp_path: Path, args: list[str], message: str) -> None:
     command = [sys.executable, "-m", "plumbline", *args]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-    report = json.loads(done.stdout)
-    assert done.returncode == report["exit_code"] == 2 and message in report["error"] and message in done.stderr, done
+    process = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    report = json.loads(process.stdout)
+    assert (
+        process.returncode == report["exit_code"] == 2 and message in report["error"] and message in process.stderr
+    ), process
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 75), (signal.SIGINT, 130)], ids=["stopped", "Ctrl-C"])
@@ -193,17 +199,17 @@ def test_a_reader_that_is_gone_ends_a_verb_without_a_word(folder: Path) -> None:
     reader, writer = os.pipe()
     os.close(reader)
     command = [sys.executable, "-m", "plumbline", "noise"]
-    done = subprocess.run(command, cwd=folder, stdout=writer, stderr=subprocess.PIPE)
+    process = subprocess.run(command, cwd=folder, stdout=writer, stderr=subprocess.PIPE)
     os.close(writer)
-    assert (done.returncode, done.stderr) == (-signal.SIGPIPE, b"")
+    assert (process.returncode, process.stderr) == (-signal.SIGPIPE, b"")
 
 
 def test_the_wheel_alone_runs_a_folders_verbs(folder: Path, repository: Path) -> None:
     for args, code in ((["try", "-m", "worse", "--", "--worse", "1"], 10), (["noise"], 0), (["log"], 0)):
         command = [sys.executable, "-m", "tests.cli.without_pipeline_packages", "plumbline", *args]
         path = {"PYTHONPATH": f"{repository}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=os.environ | path)
-        assert done.returncode == code and done.stdout, done.stderr
+        process = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=os.environ | path)
+        assert process.returncode == code and process.stdout, process.stderr
 
 
 def test_a_message_that_steers_a_terminal_is_shown_escaped(folder: Path) -> None:
@@ -225,8 +231,8 @@ def test_a_message_that_steers_a_terminal_is_shown_escaped(folder: Path) -> None
     ],
 )
 def test_a_guess_is_answered_with_the_command_that_was_meant(folder: Path, args: list[str], message: str) -> None:
-    done = plumbline(folder, *args)
-    assert done.returncode == 2 and message in done.stderr, done.stderr
+    process = plumbline(folder, *args)
+    assert process.returncode == 2 and message in process.stderr, process.stderr
 
 
 def test_a_dry_run_says_how_many_runs_are_made(folder: Path) -> None:

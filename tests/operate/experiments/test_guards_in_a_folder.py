@@ -13,8 +13,8 @@ def test_a_guard_withholds_a_keep(folder: Path) -> None:
     toml, before = folder / "plumbline.toml", banked(folder)
     text = toml.read_text()
     toml.write_text(f'{text}[guard]\nmemory_bytes = "<= 1.05x"\n')
-    done = plumbline(folder, "try", "-m", "better")
-    assert done.returncode == 13 and "peak memory is guarded" in done.stdout + done.stderr
+    process = plumbline(folder, "try", "-m", "better")
+    assert process.returncode == 13 and "peak memory is guarded" in process.stdout + process.stderr
     assert banked(folder) == before and not list((folder / ".plumbline/pages").glob("*"))
     toml.write_text(f'{text}[guard]\nseconds = ">= 1000x"\n')  # a limit that no machine keeps
     report = json.loads(plumbline(folder, "try", "-m", "better", "--json").stdout)
@@ -24,5 +24,5 @@ def test_a_guard_withholds_a_keep(folder: Path) -> None:
     assert report["sentence"].endswith("and at least 1000 times is required.")
     assert len(banked(folder)) == len(before) + 2
     toml.write_text(f'{text}[guard]\nseconds = ">= 0.001x"\n')
-    done = plumbline(folder, "try", "-m", "better")
-    assert done.returncode == 1 and "by another rule" in done.stderr, "no limit is moved later"
+    process = plumbline(folder, "try", "-m", "better")
+    assert process.returncode == 1 and "by another rule" in process.stderr, "no limit is moved later"

@@ -37,11 +37,11 @@ def test_program_that_measures_is_fixed_with_what_it_alone_reads(tmp_path: Path)
     git(folder, "add", "--all")
     git(folder, "commit", "-qm", "measures")
     command = "python train.py {flags} && python evaluate.py"
-    done = run_in_process.run(setup_trainer.main, command, "--share", "data", cwd=folder)
-    assert done.returncode == 0, done.stderr
+    process = run_in_process.run(setup_trainer.main, command, "--share", "data", cwd=folder)
+    assert process.returncode == 0, process.stderr
     assert load(folder).metric.fixed == ("evaluate.py", "scoring.py", "data/held.txt")
-    assert "evaluate.py measures, and reads" in done.stderr
-    assert "(fixed = [] says that none is)" in done.stderr
+    assert "evaluate.py measures, and reads" in process.stderr
+    assert "(fixed = [] says that none is)" in process.stderr
 
 
 @pytest.mark.parametrize(

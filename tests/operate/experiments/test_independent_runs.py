@@ -28,9 +28,9 @@ def test_a_seed_is_run_twice_once_a_folder_and_the_noise_says_so(folder: Path, t
     assert "Seed 42" in template[1].stdout
     (rerun,) = json.loads(plumbline(folder, "noise", "--json").stdout)["reruns"]
     assert rerun["seed"] == 42 and rerun["values"][0] == rerun["values"][1]
-    done = plumbline(folder, "try", "-m", "worse", "--json", "--", "--worse", "1")
-    check = json.loads(done.stdout)["comparability"]["seeds beside a rerun"]
-    assert done.returncode == 10 and "runs once more" not in done.stderr
+    process = plumbline(folder, "try", "-m", "worse", "--json", "--", "--worse", "1")
+    check = json.loads(process.stdout)["comparability"]["seeds beside a rerun"]
+    assert process.returncode == 10 and "runs once more" not in process.stderr
     assert check["answer"] == "holds" and check["text"].startswith("seed 42 of baseline gave")
 
 
@@ -39,14 +39,14 @@ def test_rounding_that_looks_like_the_spread_of_seeds_is_refused(
 ) -> None:
     folder = repository_of(tmp_path / "own", FORGETS)
     monkeypatch.setattr("plumbline.verdict.comparability.seed_beside_rerun.LEVEL", 0.0)  # whatever the luck of pairs
-    done = run_in_process.run(setup_trainer.main, "python train.py", cwd=folder)
-    assert done.returncode == 13 and "run twice, differ" in done.stderr, done.stderr
+    process = run_in_process.run(setup_trainer.main, "python train.py", cwd=folder)
+    assert process.returncode == 13 and "run twice, differ" in process.stderr, process.stderr
     refused = plumbline(folder, "try", "-m", "x", "--", "--seed", "1")
     assert refused.returncode == 13 and "nothing was run: seed" in refused.stderr, refused.stderr
     (folder / "train.py").write_text(TRAINER.replace('open("data/input.txt").read()\n', ""))
     git(folder, "commit", "-qam", "takes its seed")
-    done = run_in_process.run(setup_trainer.main, cwd=folder)
-    assert done.returncode == 0 and "gives the same number" in done.stdout, done.stderr
+    process = run_in_process.run(setup_trainer.main, cwd=folder)
+    assert process.returncode == 0 and "gives the same number" in process.stdout, process.stderr
 
 
 def test_checkpoint_at_path_of_its_own_is_refused_after_two_runs(tmp_path: Path) -> None:
@@ -61,8 +61,8 @@ def test_checkpoint_at_path_of_its_own_is_refused_after_two_runs(tmp_path: Path)
         """
     path = str(tmp_path / "ckpt.json")
     folder = repository_of(tmp_path / "own", textwrap.dedent(script).format(path=path))
-    done = run_in_process.run(setup_trainer.main, "python train.py", cwd=folder)
-    assert done.returncode == 13 and f"seed 43 of baseline read {path}" in done.stderr, done.stderr
+    process = run_in_process.run(setup_trainer.main, "python train.py", cwd=folder)
+    assert process.returncode == 13 and f"seed 43 of baseline read {path}" in process.stderr, process.stderr
     assert [row["run"]["seed"] for row in banked(folder)] == [42, 43]
 
 
@@ -82,6 +82,6 @@ print(f"val_loss: {3 + random.Random(seed).gauss(0, 0.1) + again * 0.02:.6f}")
 def test_seeds_run_twice_until_their_effect_is_clear(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TIMES_RUN", str(tmp_path))
     folder = repository_of(tmp_path / "own", NOISY)
-    done = run_in_process.run(setup_trainer.main, "python train.py", cwd=folder)
-    assert done.returncode == 0, done.stderr
-    assert done.stderr.count("runs once more") == 3 and "43, run twice, differs by 0.02." in done.stdout
+    process = run_in_process.run(setup_trainer.main, "python train.py", cwd=folder)
+    assert process.returncode == 0, process.stderr
+    assert process.stderr.count("runs once more") == 3 and "43, run twice, differs by 0.02." in process.stdout

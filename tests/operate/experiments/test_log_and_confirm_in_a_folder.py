@@ -42,11 +42,11 @@ def test_a_clock_that_steps_changes_no_decision(folder: Path, tmp_path: Path) ->
     args = ["try", "--trust", "-m", "better", "--", "--worse", "-0.05"]
     for where in (folder, other):
         if where == folder:
-            done = plumbline(where, *args)
+            process = plumbline(where, *args)
         else:
             command, steps = [sys.executable, "-m", "plumbline", *args], os.environ | {"PYTHONPATH": path}
-            done = subprocess.run(command, cwd=where, env=steps, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
+            process = subprocess.run(command, cwd=where, env=steps, capture_output=True, text=True)
+        assert process.returncode == 0, process.stderr
         values = [(line["run"]["seed"], line["run"]["value"]) for line in banked(where)]
         seconds = [line["run"]["seconds"] for line in banked(where)]
         results[where] = values, (where / "results.tsv").read_text()
@@ -58,8 +58,8 @@ def test_a_clock_that_steps_changes_no_decision(folder: Path, tmp_path: Path) ->
 
 def test_another_rule_over_fresh_seeds_leaves_the_first_page(folder: Path) -> None:
     for seed in (42, 3000):
-        done = plumbline(folder, "try", "-m", "worse", "--first-seed", seed, "--", "--worse", "0.5")
-        assert done.returncode == 10, done.stderr
+        process = plumbline(folder, "try", "-m", "worse", "--first-seed", seed, "--", "--worse", "0.5")
+        assert process.returncode == 10, process.stderr
     rows = json.loads(plumbline(folder, "log", "--json").stdout)["log"]
     assert len({row["page"] for row in rows}) == 2
     for row, seed in zip(rows, (1042, 4000), strict=True):
@@ -74,10 +74,10 @@ def test_the_size_that_the_file_says_is_in_the_sentence(folder: Path) -> None:
     text = (folder / "plumbline.toml").read_text()
     (written,) = re.findall(r"^# size = .+$", text, re.MULTILINE)
     (folder / "plumbline.toml").write_text(text.replace(written, 'size = "2 layers, 10 steps"'))
-    done = plumbline(folder, "try", "-m", "worse yet", "--json", "--", "--worse", "0.6")
+    process = plumbline(folder, "try", "-m", "worse yet", "--json", "--", "--worse", "0.6")
     # A flag may be a number of steps: the words of the file alone would be untrue.
     begins = "At 2 layers, 10 steps (candidate with --worse 0.6), `worse yet`: "
-    assert json.loads(done.stdout)["sentence"].startswith(begins), done.stderr
+    assert json.loads(process.stdout)["sentence"].startswith(begins), process.stderr
     assert "recipe as well: `--worse 0.6`" in plumbline(folder, "page", "worse yet").stdout
 
 
@@ -106,11 +106,11 @@ def test_a_claim_of_two_keeps_names_both(kept: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:  # what one change cannot gain, many can
         for name in ("SIGMAS", "SHORT_SHARE"):
             patch.setattr(implausible_gain, name, 0.0)
-        done = plumbline(folder, "confirm")
-    assert done.returncode == 0, done.stderr
-    text = " ".join(done.stdout.split())
+        process = plumbline(folder, "confirm")
+    assert process.returncode == 0, process.stderr
+    text = " ".join(process.stdout.split())
     assert "`momentum 0.5` and `decay 0.002` together" in text, text
-    assert "momentum 0.5 + decay 0.002 against baseline: " in done.stderr
+    assert "momentum 0.5 + decay 0.002 against baseline: " in process.stderr
     (page,) = (folder / ".plumbline/pages").glob("*.confirmed.md")
     assert "# `momentum 0.5 + decay 0.002` against `baseline`" in page.read_text()
     assert "0.5 + decay 0.002 against baseline: keep" in page.with_suffix(".svg").read_text()
@@ -129,20 +129,20 @@ def test_a_claim_of_two_keeps_names_both(kept: Path) -> None:
     plain = plumbline(folder, "try", "-n", "-m", "worse", "--", "--worse", "1").stdout
     assert "Rule: 6 runs" in plain and "baseline's 6 runs 5" in plain
     assert "{flags}" not in plain and "train.py --worse -0.1 --worse 1. Rule" in plain
-    done = plumbline(folder, "try", "--json", "-m", "worse", "--", "--worse", "1")
-    assert json.loads(done.stdout)["terms"]["design"]["bank"] == 6
+    process = plumbline(folder, "try", "--json", "-m", "worse", "--", "--worse", "1")
+    assert json.loads(process.stdout)["terms"]["design"]["bank"] == 6
 
 
 def test_a_keep_that_was_a_mistake_is_taken_back(kept: Path) -> None:
     folder, (first, second) = kept, ("momentum 0.5", "decay 0.002")
-    done = plumbline(folder, "log", "--forget", first)
-    assert done.returncode == 1 and "first: the newest is decay-0-002-" in done.stderr
+    process = plumbline(folder, "log", "--forget", first)
+    assert process.returncode == 1 and "first: the newest is decay-0-002-" in process.stderr
     (page,) = (folder / ".plumbline/pages").glob("decay-0-002-*.md")
     assert plumbline(folder, "confirm", page.stem).returncode == 0
     for name, baseline in ((second, first), (first, "baseline")):
-        done = plumbline(folder, "log", "--forget", name)
-        assert done.returncode == 0, done.stderr
-        assert f"The baseline is {baseline} (" in done.stdout and "again, with its 10 runs; " in done.stdout
+        process = plumbline(folder, "log", "--forget", name)
+        assert process.returncode == 0, process.stderr
+        assert f"The baseline is {baseline} (" in process.stdout and "again, with its 10 runs; " in process.stdout
     assert plumbline(folder, "page", first).stdout.startswith(f"# `{first}` against `baseline`")
     rows = [line.split("\t")[3:5] for line in (folder / "results.tsv").read_text().splitlines()]
     assert rows[-2:] == [["discard", second], ["discard", first]]

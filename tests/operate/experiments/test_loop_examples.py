@@ -48,8 +48,8 @@ class Loop:
 def test_a_loop_is_driven_by_exit_codes_and_keeps_what_is_real(loop: Loop) -> None:
     decide = f"sh {loop.files}/decide.sh"
     loop.change("0.2")
-    done = loop.call(f"{decide} 'much better' --trust")
-    assert done.returncode == Outcome.KEEP.exit_code, done.stderr
+    process = loop.call(f"{decide} 'much better' --trust")
+    assert process.returncode == Outcome.KEEP.exit_code, process.stderr
     assert "CHANGES = [0.2, ]" in loop.call("git show HEAD:train.py").stdout
     loop.change("-0.2")
     assert loop.call(f"{decide} 'much worse'").returncode == Outcome.DISCARD.exit_code

@@ -17,8 +17,8 @@ def test_a_night_goes_as_the_page_says(repository: Path, tmp_path: Path) -> None
     evening, run_agent, morning = re.findall(r"```console\n(.*?)```", page, re.DOTALL)
     script = "\n".join([evening, f"cat > agent.sh <<'END'\n{agent}END", run_agent, morning]).replace("\n$ ", "\n")
     command = ["sh", "-c", script.removeprefix("$ ")]
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
-    assert done.returncode in (0, 10, 11), done.stderr[-3000:]
+    process = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
+    assert process.returncode in (0, 10, 11), process.stderr[-3000:]
     folder = tmp_path / "night"
     rows = [line.split("\t")[3:5] for line in (folder / "results.tsv").read_text().splitlines()[1:]]
     ideas = re.findall(r"^(\S+) (.*)$", agent.partition("IDEAS\n")[2], re.MULTILINE)

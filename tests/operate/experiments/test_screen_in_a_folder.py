@@ -300,14 +300,14 @@ def test_a_run_that_cannot_be_made_is_told_by_the_plan(folder: Path, monkeypatch
 
     monkeypatch.setattr(ChangeMerger, "make_arm", refuse_two)
     write_ideas(folder, "warmup", patched=PATCH, branched=BRANCH)
-    done = screen(folder, "-n")
-    assert done.returncode == 1 and "cannot be merged" in done.stderr
+    process = screen(folder, "-n")
+    assert process.returncode == 1 and "cannot be merged" in process.stderr
 
 
 def test_an_idea_may_be_what_two_others_are_together(folder: Path) -> None:
     write_ideas(folder, "warmup", "clip", both='{ flags = "--warmup 1 --clip 1" }', none=FLAGS["none"])
-    done = screen(folder, "--json")
-    assert report_of(done)["exit_code"] == 0, done.stderr
+    process = screen(folder, "--json")
+    assert report_of(process)["exit_code"] == 0, process.stderr
     runs = banked(folder)
     assert {"warmup + clip", "both"} <= {run["run"]["arm"].removesuffix(" + none") for run in runs}
 
@@ -320,8 +320,8 @@ def test_what_cannot_be_meant_is_refused_with_its_remedy(folder: Path, tmp_path:
         (("--equal", "secnods"), "did you mean 'seconds'"),
     ):
         write_ideas(folder, "warmup", "none")
-        done = screen(folder, *options)
-        assert done.returncode in (1, 2) and text in done.stderr, done.stderr
+        process = screen(folder, *options)
+        assert process.returncode in (1, 2) and text in process.stderr, process.stderr
     for others, key, text in (
         ({"p": '{ patch = "none.patch" }'}, "ideas.p.patch", "there is no file"),
         ({"b": '{ branch = "branch" }'}, "ideas.b.branch", "did you mean 'branched'"),
@@ -330,8 +330,8 @@ def test_what_cannot_be_meant_is_refused_with_its_remedy(folder: Path, tmp_path:
         ({"w": "{ flag = 3 }"}, "ideas.w", "did you mean 'flags'"),
     ):
         write_ideas(folder, "warmup", **others)
-        done = screen(folder)
-        assert done.returncode == 1 and key in done.stderr and text in done.stderr, done.stderr
+        process = screen(folder)
+        assert process.returncode == 1 and key in process.stderr and text in process.stderr, process.stderr
     assert not (folder / ".plumbline/runs.jsonl").exists()
     assert "setup-trainer" in plumbline(tmp_path, "screen", "ideas.toml").stderr
     assert plumbline(folder, "screen").returncode == 2
@@ -340,9 +340,9 @@ def test_what_cannot_be_meant_is_refused_with_its_remedy(folder: Path, tmp_path:
 def test_an_idea_that_changes_what_measures_is_refused(folder: Path) -> None:
     (folder / "plumbline.toml").write_text(SETTINGS.replace("[decide]", 'fixed = ["train.py"]\n[decide]'))
     write_ideas(folder, "warmup", patched=PATCH)
-    done = screen(folder)
-    said = done.stderr + done.stdout
-    assert done.returncode == 13 and "the idea" in said and "patched" in said and "train.py" in said
+    process = screen(folder)
+    said = process.stderr + process.stdout
+    assert process.returncode == 13 and "the idea" in said and "patched" in said and "train.py" in said
     assert not (folder / ".plumbline/runs.jsonl").exists()
 
 

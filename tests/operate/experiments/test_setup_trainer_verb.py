@@ -32,8 +32,8 @@ def test_a_first_run_says_the_metric_the_seed(template: tuple[Path, Done]) -> No
     assert "sigma 0.0" in done.stdout and "from 5 runs of 1 arm." in done.stdout
     assert git(folder, "status", "--short") == "?? plumbline.toml\n" and not (folder / ".plumbline/.gitignore").exists()
     before = (folder / "plumbline.toml").read_text()
-    again = run_in_process.run(setup_trainer.main, "python other.py", cwd=folder)
-    assert again.returncode == 1 and "is never written over" in again.stderr
+    process = run_in_process.run(setup_trainer.main, "python other.py", cwd=folder)
+    assert process.returncode == 1 and "is never written over" in process.stderr
     assert (folder / "plumbline.toml").read_text() == before
 
 
@@ -68,10 +68,12 @@ DIVERGES = "print('1 val_loss: 3.0'); print('2 val_loss: nan')"
 )
 def test_what_cannot_be_set_up_says_what_to_do(tmp_path: Path, script: str, args: list[str], message: str) -> None:
     folder = repository_of(tmp_path / "own", script)
-    done = run_in_process.run(setup_trainer.main, *args, cwd=folder)
-    assert done.returncode == (13 if "no effect" in done.stderr else 1) and message in done.stderr, done.stderr
+    process = run_in_process.run(setup_trainer.main, *args, cwd=folder)
+    assert process.returncode == (13 if "no effect" in process.stderr else 1) and message in process.stderr, (
+        process.stderr
+    )
     if script is FIRST:
-        assert done.stderr.endswith("ends with:\n  begin\n  nothing here\n")
+        assert process.stderr.endswith("ends with:\n  begin\n  nothing here\n")
         assert not (folder / "plumbline.toml").exists()
 
 
@@ -85,16 +87,16 @@ def test_the_last_value_is_told_from_the_best(tmp_path: Path) -> None:
         json.dump({"eval": {"nll": last}}, open("out.json", "w"), indent=1)
         """
     folder = repository_of(tmp_path / "own", textwrap.dedent(script))
-    done = run_in_process.run(setup_trainer.main, "python train.py", cwd=folder)
-    assert done.returncode == 0, done.stderr
-    assert "metric: test_loss, 2." in done.stderr and "last in 'step 500 train loss" in done.stderr
-    assert "--metric best_test_loss, 1.5" in done.stderr
-    assert "random, numpy (seed, default_rng)" in done.stderr
+    process = run_in_process.run(setup_trainer.main, "python train.py", cwd=folder)
+    assert process.returncode == 0, process.stderr
+    assert "metric: test_loss, 2." in process.stderr and "last in 'step 500 train loss" in process.stderr
+    assert "--metric best_test_loss, 1.5" in process.stderr
+    assert "random, numpy (seed, default_rng)" in process.stderr
     for args in (["--metric", "best_test_loss"], ["--metric", "out.json:eval.nll", "--direction", "higher"]):
         (folder / "plumbline.toml").unlink()
-        done = run_in_process.run(setup_trainer.main, "python train.py", *args, cwd=folder)
-        assert f"metric: {args[1].rpartition(':')[2]}, " in done.stderr, done.stderr
-        assert done.returncode == (0 if len(args) > 2 else 13)  # the best is a constant here
+        process = run_in_process.run(setup_trainer.main, "python train.py", *args, cwd=folder)
+        assert f"metric: {args[1].rpartition(':')[2]}, " in process.stderr, process.stderr
+        assert process.returncode == (0 if len(args) > 2 else 13)  # the best is a constant here
     assert load(folder).metric.direction == "higher"
 
 
@@ -139,12 +141,12 @@ def test_script_that_names_users_tree_is_told_before_first_run(tmp_path: Path) -
     (folder / "README.md").write_text(f"cd {folder}\n")
     git(folder, "add", "README.md")
     git(folder, "commit", "-qm", "words")
-    done = run_in_process.run(setup_trainer.main, "python train.py", cwd=folder)
-    before_run = done.stderr.split("the first run, seed 42")[0]
-    assert f"mind: train.py names {folder}/words.txt" in before_run, done.stderr
+    process = run_in_process.run(setup_trainer.main, "python train.py", cwd=folder)
+    before_run = process.stderr.split("the first run, seed 42")[0]
+    assert f"mind: train.py names {folder}/words.txt" in before_run, process.stderr
     assert "README" not in before_run
     assert "input.txt" not in before_run  # git ignores it: it is one for all arms
-    assert done.returncode == 1 and "\n" not in git(folder, "worktree", "list").strip()
+    assert process.returncode == 1 and "\n" not in git(folder, "worktree", "list").strip()
 
 
 def test_a_folder_that_a_run_writes_into_is_its_own(tmp_path: Path) -> None:
@@ -154,8 +156,8 @@ def test_a_folder_that_a_run_writes_into_is_its_own(tmp_path: Path) -> None:
     git(folder, "commit", "-qam", "ignores")
     (folder / "runs").mkdir()
     (folder / "runs/loss.jsonl").write_text("mine")
-    done = run_in_process.run(setup_trainer.main, "python train.py", cwd=folder)
-    assert done.returncode == 0, done.stderr
+    process = run_in_process.run(setup_trainer.main, "python train.py", cwd=folder)
+    assert process.returncode == 0, process.stderr
     file = load(folder)
     assert (file.run.share, file.run.output) == (("data",), ("runs",))
     assert file.metric.json == "runs/loss.jsonl:val_loss" and (folder / "runs/loss.jsonl").read_text() == "mine"
@@ -166,21 +168,21 @@ def test_a_baseline_that_breaks_costs_one_run(tmp_path: Path) -> None:
     path = folder / "plumbline.toml"
     text = "[run]\ncommand = 'python train.py'\nshare = ['data']\n[metric]\npattern = '{}'\n"
     path.write_text(text.format(r"val_loss: (\S+)"))
-    done = plumbline(folder, "try", "--trust", "-m", "better", "--json", "--", "--worse", "-1")
-    log = Path(json.loads(done.stdout)["log"])
-    assert done.returncode == 13 and [line["run"]["seed"] for line in banked(folder)] == [42]
-    assert "seed 42: crashed: exit code 1: ModuleNotFoundError" in done.stderr, done.stderr
-    assert f"{log} ends with:\n  Traceback" in done.stderr and "commit that" in done.stderr and log.exists()
+    process = plumbline(folder, "try", "--trust", "-m", "better", "--json", "--", "--worse", "-1")
+    log = Path(json.loads(process.stdout)["log"])
+    assert process.returncode == 13 and [line["run"]["seed"] for line in banked(folder)] == [42]
+    assert "seed 42: crashed: exit code 1: ModuleNotFoundError" in process.stderr, process.stderr
+    assert f"{log} ends with:\n  Traceback" in process.stderr and "commit that" in process.stderr and log.exists()
     (folder / "train.py").write_text(TRAINER)
-    done = run_in_process.run(setup_trainer.main, cwd=folder)
-    assert done.returncode == 1 and "right in plumbline.toml" in done.stderr
+    process = run_in_process.run(setup_trainer.main, cwd=folder)
+    assert process.returncode == 1 and "right in plumbline.toml" in process.stderr
     git(folder, "commit", "-qam", "mended")
     path.write_text(text.format(r"val_los: (\S+)"))
-    done = plumbline(folder, "try", "-m", "better", "--", "--worse", "-1")
-    assert done.returncode == 13
+    process = plumbline(folder, "try", "-m", "better", "--", "--worse", "-1")
+    assert process.returncode == 13
     path.write_text(text.format(r"val_loss: (\S+)"))
-    done = run_in_process.run(setup_trainer.main, cwd=folder)
-    assert done.returncode == 0 and "baseline is the commit" in done.stderr, done.stderr
+    process = run_in_process.run(setup_trainer.main, cwd=folder)
+    assert process.returncode == 0 and "baseline is the commit" in process.stderr, process.stderr
     assert plumbline(folder, "try", "-m", "worse", "--", "--worse", "1").returncode == 10
 
 
@@ -196,23 +198,23 @@ def test_a_stopped_set_up_goes_on(template: tuple[Path, Done], tmp_path: Path, m
         (["python train.py", "--metric", "train_loss"], "--metric"),
         (["python train.py --lr 3"], "command"),
     ):
-        done = run_in_process.run(setup_trainer.main, *args, cwd=folder)
-        assert done.returncode == 1 and f"another {differs}: edit" in done.stderr
+        process = run_in_process.run(setup_trainer.main, *args, cwd=folder)
+        assert process.returncode == 1 and f"another {differs}: edit" in process.stderr
     before = (folder / "plumbline.toml").read_text()
-    done = run_in_process.run(setup_trainer.main, "python train.py", "--metric", "val_loss", cwd=folder)
-    assert done.returncode == 0 and "the first run" not in done.stderr, done.stderr
+    process = run_in_process.run(setup_trainer.main, "python train.py", "--metric", "val_loss", cwd=folder)
+    assert process.returncode == 0 and "the first run" not in process.stderr, process.stderr
     assert [line["run"]["seed"] for line in banked(folder)] == [42, 43, 44, 45, 46]
-    assert "seed 44" not in done.stderr and "seed 45" in done.stderr
+    assert "seed 44" not in process.stderr and "seed 45" in process.stderr
     assert (folder / "plumbline.toml").read_text() == before
 
 
 def test_a_command_without_quotes_is_shown_with_them(tmp_path: Path) -> None:
     args = ["python", "train.py", "--lr", "0.1", "--seed", "3"]
-    done = run_in_process.run(setup_trainer.main, *args, cwd=tmp_path)
-    assert done.returncode == 2
-    assert 'quote the command: plumbline setup-trainer "python train.py --lr 0.1 --seed 3"' in done.stderr
-    done = run_in_process.run(setup_trainer.main, "python train.py", "--nosuch", cwd=tmp_path)
-    assert done.returncode == 2 and "unrecognized arguments: --nosuch" in done.stderr
+    process = run_in_process.run(setup_trainer.main, *args, cwd=tmp_path)
+    assert process.returncode == 2
+    assert 'quote the command: plumbline setup-trainer "python train.py --lr 0.1 --seed 3"' in process.stderr
+    process = run_in_process.run(setup_trainer.main, "python train.py", "--nosuch", cwd=tmp_path)
+    assert process.returncode == 2 and "unrecognized arguments: --nosuch" in process.stderr
 
 
 def test_every_key_of_what_decides_is_an_option_of_try(folder: Path) -> None:

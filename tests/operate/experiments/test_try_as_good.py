@@ -11,9 +11,9 @@ from tests.operate.experiments.trainer_folder import banked, change, plumbline
 
 def test_a_refactor_with_equal_values_is_as_good(folder: Path) -> None:
     change(folder, "GAIN = 0.0  # a refactor")
-    done = plumbline(folder, "try", "-m", "refactor", "--as-good-as", "1sigma", "--json")
-    report = json.loads(done.stdout)
-    assert done.returncode == report["exit_code"] == 0 and report["verdict"] == "as good", done.stderr
+    process = plumbline(folder, "try", "-m", "refactor", "--as-good-as", "1sigma", "--json")
+    report = json.loads(process.stdout)
+    assert process.returncode == report["exit_code"] == 0 and report["verdict"] == "as good", process.stderr
     assert report["equal_seeds"] == [42, 43, 44, 45, 46] and report["terms"]["as_good_as"] == "1 sigma"
     assert len([run for run in report["runs"] if run["arm"] != BASELINE]) == 5 and not report["fresh"]
     assert "\tkeep\trefactor\t5" in (folder / "results.tsv").read_text()
@@ -32,9 +32,9 @@ def test_too_few_runs_are_refused_with_their_number(folder: Path) -> None:
     planned = plumbline(folder, "try", "-n", "-m", "other", "--as-good-as", "1sigma")
     assert planned.returncode == 0 and "--baseline-runs 36 --max-runs 36" in " ".join(planned.stdout.split()), planned
     change(folder, "GAIN = seed * 1e-4", "GAIN = seed * 1e-9")
-    done = plumbline(folder, "try", "-m", "other", "--as-good-as", "1sigma", "--json")
-    report = json.loads(done.stdout)
-    assert done.returncode == report["exit_code"] == 13, done.stderr
+    process = plumbline(folder, "try", "-m", "other", "--as-good-as", "1sigma", "--json")
+    report = json.loads(process.stdout)
+    assert process.returncode == report["exit_code"] == 13, process.stderr
     assert "--baseline-runs 36 --max-runs 36" in report["sentence"] and len(banked(folder)) == 6
     with_gain = plumbline(folder, "try", "-m", "other", "--as-good-as", "1sigma", "--minimum-gain", "1")
     assert with_gain.returncode == 2 and "leave out one" in with_gain.stderr

@@ -68,9 +68,9 @@ def test_a_gain_of_short_runs_alone_shrinks(folder: Path, monkeypatch: pytest.Mo
     monkeypatch.undo()
     results = {path: path.read_bytes() for path in (folder / ".plumbline/runs").glob("*.result.json")}
     assert len(results) == 4
-    done = try_at(folder, "--max-runs", "2", "--json")
-    report = json.loads(done.stdout)
-    assert (done.returncode, report["exit_code"], report["verdict"]) == (10, 10, "shrinks"), done.stderr
+    process = try_at(folder, "--max-runs", "2", "--json")
+    report = json.loads(process.stdout)
+    assert (process.returncode, report["exit_code"], report["verdict"]) == (10, 10, "shrinks"), process.stderr
     assert {path: path.read_bytes() for path in results} == results
     runs = banked(folder)
     assert len(runs) == len({(run["run"]["run_id"]) for run in runs}) == len({run["run"]["seed"] for run in runs}) == 8
@@ -101,9 +101,9 @@ def test_a_gain_of_short_runs_alone_shrinks(folder: Path, monkeypatch: pytest.Mo
 @pytest.mark.slow
 def test_a_budget_without_effect_is_refused(folder: Path) -> None:
     (folder / "plumbline.toml").write_text(SETTINGS.replace('"--steps {10}"', '"env:STEPS={10}"'))
-    done = try_at(folder, "--max-runs", "2", "--json")
-    report = json.loads(done.stdout)
-    assert (done.returncode, report["verdict"]) == (13, "cannot be judged") and report["course"] is None
+    process = try_at(folder, "--max-runs", "2", "--json")
+    report = json.loads(process.stdout)
+    assert (process.returncode, report["verdict"]) == (13, "cannot be judged") and report["course"] is None
     assert "10 at 1x and 10 at 4x" in report["sentence"] and "no effect" in report["sentence"]
     runs = len(banked(folder))
     broken = try_at(folder, "--json", flags=("--", "--no-such-flag", "1"))
@@ -118,11 +118,11 @@ def test_what_has_no_meaning_is_refused_with_its_remedy(folder: Path) -> None:
         (("--baseline-runs", "3"), "--max-runs runs at each budget"),
         (("--commit",), "nothing is kept here"),
     ):
-        done = try_at(folder, "-n", *options)
-        assert done.returncode == 2 and text in done.stderr and "leave out one" in done.stderr, done
+        process = try_at(folder, "-n", *options)
+        assert process.returncode == 2 and text in process.stderr and "leave out one" in process.stderr, process
     for options in (("--max-runs", "1"), ("--alpha", "0.7"), ("--minimum-gain", "-1")):
-        done = try_at(folder, "-n", *options)
-        assert done.returncode == 2 and options[0] in done.stderr, done
+        process = try_at(folder, "-n", *options)
+        assert process.returncode == 2 and options[0] in process.stderr, process
     half = plumbline(folder, "try", "--trust", "-m", "short", "--at", "1x,0.25x", "-n", *CHANGE)
     assert half.returncode == 2 and "10, of which that is 2.5" in half.stderr
     (folder / "plumbline.toml").write_text(SETTINGS.replace("budget", "# budget"))

@@ -33,19 +33,19 @@ def raise_stopped(*_: object) -> None:
 def test_what_is_kept_becomes_the_baseline_by_fresh_runs_alone(folder: Path) -> None:
     change(folder)
     before = git(folder, "status", "--short"), git(folder, "rev-parse", "HEAD"), (folder / ".git/index").read_bytes()
-    done = plumbline(folder / "data", "try", "-m", "halve the batch")
-    assert done.returncode == 0 and "`halve the batch` improves `val_loss` by 0." in done.stdout, done.stderr
+    process = plumbline(folder / "data", "try", "-m", "halve the batch")
+    assert process.returncode == 0 and "`halve the batch` improves `val_loss` by 0." in process.stdout, process.stderr
     assert re.search(
         r"seed 1042: 2\.8\d+ \([^)]+\); gain \+0\.2\d+ \(\d+\.\d sigma\); after 1 run .*: one more run, seed 1043",
-        done.stderr,
+        process.stderr,
     )
     assert re.search(
-        r"seed 1043: 2\.\d+ \([^)]+\); mean gain of 2 runs \+0\.\d+ \(\d+\.\d sigma\); after 2 runs T", done.stderr
+        r"seed 1043: 2\.\d+ \([^)]+\); mean gain of 2 runs \+0\.\d+ \(\d+\.\d sigma\); after 2 runs T", process.stderr
     )
-    assert "beforehand would take 6" in " ".join(done.stdout.split())
-    assert done.stderr.count("T: the mean gain ") == 1
-    assert "5 fresh runs is 2.8" in done.stderr
-    assert "commit -am 'halve the batch' (nothing" in done.stderr
+    assert "beforehand would take 6" in " ".join(process.stdout.split())
+    assert process.stderr.count("T: the mean gain ") == 1
+    assert "5 fresh runs is 2.8" in process.stderr
+    assert "commit -am 'halve the batch' (nothing" in process.stderr
     after = git(folder, "status", "--short"), git(folder, "rev-parse", "HEAD"), (folder / ".git/index").read_bytes()
     assert after == before
     mine = [line["run"]["seed"] for line in banked(folder) if line["method"] != banked(folder)[0]["method"]]
@@ -80,9 +80,9 @@ def test_what_is_kept_becomes_the_baseline_by_fresh_runs_alone(folder: Path) -> 
 
 def test_a_constant_is_no_gain(folder: Path) -> None:
     change(folder, "print('val_loss: 2.8'); raise SystemExit")
-    done = plumbline(folder, "try", "-m", "broken", "--json")
-    answer = json.loads(done.stdout)["comparability"]["seed has an effect"]
-    assert done.returncode == 13 and answer["answer"] == "refuses", done.stderr
+    process = plumbline(folder, "try", "-m", "broken", "--json")
+    answer = json.loads(process.stdout)["comparability"]["seed has an effect"]
+    assert process.returncode == 13 and answer["answer"] == "refuses", process.stderr
 
 
 def test_what_breaks_in_its_fresh_runs_is_not_kept(folder: Path) -> None:
@@ -90,24 +90,24 @@ def test_what_breaks_in_its_fresh_runs_is_not_kept(folder: Path) -> None:
     change(folder, edit)
     head = git(folder, "rev-parse", "HEAD")
     for _ in range(2):  # the same seeds again: luck gives no second chance
-        done = plumbline(folder, "try", "-m", "broken", "--commit")
-        assert done.returncode == 12 and why in " ".join(done.stdout.split()), done.stderr
+        process = plumbline(folder, "try", "-m", "broken", "--commit")
+        assert process.returncode == 12 and why in " ".join(process.stdout.split()), process.stderr
     runs = banked(folder)
     for args in (["-m", "broken", "--first-seed", "1999"], ["-m", "another"], ["-m", "broken", "--max-runs", "16"]):
-        done = plumbline(folder, "try", *args)
-        assert done.returncode == 1 and "plumbline try -m broken --first-seed 42" in done.stderr
+        process = plumbline(folder, "try", *args)
+        assert process.returncode == 1 and "plumbline try -m broken --first-seed 42" in process.stderr
     assert banked(folder) == runs
     assert git(folder, "rev-parse", "HEAD") == head and "keep\tbroken" not in (folder / "results.tsv").read_text()
     change(folder, "GAIN = -1.0", edit)
-    done = plumbline(folder, "try", "-m", "sound")
-    assert done.returncode == 10 and "sound against baseline" in done.stderr, done.stderr
+    process = plumbline(folder, "try", "-m", "sound")
+    assert process.returncode == 10 and "sound against baseline" in process.stderr, process.stderr
 
 
 def test_a_keep_that_its_fresh_runs_do_not_confirm_is_undecided(folder: Path) -> None:
     change(folder, "GAIN = 0.2 * (seed in (1042, 1043))")
-    done = plumbline(folder, "try", "-m", "lucky", "--commit", "--json")
-    data = json.loads(done.stdout)
-    assert done.returncode == data["exit_code"] == 11 and data["verdict"] == "undecided", done
+    process = plumbline(folder, "try", "-m", "lucky", "--commit", "--json")
+    data = json.loads(process.stdout)
+    assert process.returncode == data["exit_code"] == 11 and data["verdict"] == "undecided", process
     assert "2 runs against 5 of `baseline`" in data["sentence"]
     fresh, beside = ([run["value"] for run in data["fresh"] if run["arm"] == arm] for arm in FRESH_ARMS)
     test = stats.ttest_ind(beside, fresh, alternative="greater")
@@ -122,9 +122,9 @@ def test_a_keep_that_its_fresh_runs_do_not_confirm_is_undecided(folder: Path) ->
     page, runs = next((folder / ".plumbline/pages").glob("lucky-*.md")).read_text(), banked(folder)
     assert page.count("`lucky (fresh)`") == 5 and "no second try" in page and " confirm` runs it again" not in page
     for args in (["-m", "lucky"], ["-m", "again", "--first-seed", "9000"], ["-m", "more", "--max-runs", "16"]):
-        done = plumbline(folder, "try", *args)
-        assert done.returncode == 11 and "no second try" in done.stderr, done
-        assert "by its fresh runs" in " ".join(done.stdout.split())
+        process = plumbline(folder, "try", *args)
+        assert process.returncode == 11 and "no second try" in process.stderr, process
+        assert "by its fresh runs" in " ".join(process.stdout.split())
     assert banked(folder) == runs and "was kept" in plumbline(folder, "confirm").stderr
 
 
@@ -139,12 +139,12 @@ def test_a_try_stopped_in_its_fresh_runs_continues(folder: Path) -> None:
     assert plumbline(folder, "try", "-m", "worse", "--", "--worse", "1").returncode == 10
     runs = banked(folder)
     for others in (["--first-seed", "1045"], ["--max-runs", "16"], ["--first-seed", "9000", "-n"]):
-        done = plumbline(folder, *args, *others)
-        assert done.returncode == 1 and "no second try" in done.stderr and banked(folder) == runs, done
-    done = plumbline(folder, "try", "-m", "other words")
-    assert done.returncode == 1 and "plumbline try -m better --first-seed 42" in done.stderr
-    done = plumbline(folder, *args)
-    assert done.returncode == 0 and "the baseline now" in done.stderr and banked(folder) == runs, done.stderr
+        process = plumbline(folder, *args, *others)
+        assert process.returncode == 1 and "no second try" in process.stderr and banked(folder) == runs, process
+    process = plumbline(folder, "try", "-m", "other words")
+    assert process.returncode == 1 and "plumbline try -m better --first-seed 42" in process.stderr
+    process = plumbline(folder, *args)
+    assert process.returncode == 0 and "the baseline now" in process.stderr and banked(folder) == runs, process.stderr
     assert "worse against better" in plumbline(folder, "try", "-m", "worse", "--", "--worse", "1").stderr
 
 
@@ -168,8 +168,8 @@ def test_runs_that_were_looked_at_are_never_fresh_ones(folder: Path) -> None:
 def test_gain_like_that_of_leak_is_kept_when_somebody_has_looked(folder: Path) -> None:
     change(folder, "GAIN = 1.0")
     args = ("try", "-m", "too good", "--commit")
-    done = plumbline(folder, *args, "--json")
-    assert done.returncode == json.loads(done.stdout)["exit_code"] == 14
+    process = plumbline(folder, *args, "--json")
+    assert process.returncode == json.loads(process.stdout)["exit_code"] == 14
     runs = banked(folder)
     assert plumbline(folder, *args).returncode == 14 and "Flagged: `too good`" in plumbline(folder, "page").stdout
     log = json.loads(plumbline(folder, "log", "--json").stdout)["log"]
@@ -187,17 +187,17 @@ def test_only_what_was_asked_for_is_committed(folder: Path) -> None:
     hook = folder / ".git/hooks/pre-commit"
     hook.write_text("#!/bin/sh\nexit 1\n")
     hook.chmod(0o755)
-    done = plumbline(folder, "try", "-m", "better", "--commit")
-    assert done.returncode == 1 and "git commit says: nothing" in done.stderr
+    process = plumbline(folder, "try", "-m", "better", "--commit")
+    assert process.returncode == 1 and "git commit says: nothing" in process.stderr
     assert git(folder, "diff", "--cached", "--name-only") == ""  # a loop's `git restore` takes plumbline.toml else
-    done = plumbline(folder, "try", "-m", "better", "--commit", "--json")
-    assert done.returncode == 1 and "hook may have refused" in json.loads(done.stdout)["error"]
+    process = plumbline(folder, "try", "-m", "better", "--commit", "--json")
+    assert process.returncode == 1 and "hook may have refused" in json.loads(process.stdout)["error"]
     hook.unlink()
-    done = plumbline(folder, "try", "-m", "better", "--commit")
-    assert done.returncode == 0 and "Committed: better (with plumbline.toml" in done.stderr
+    process = plumbline(folder, "try", "-m", "better", "--commit")
+    assert process.returncode == 0 and "Committed: better (with plumbline.toml" in process.stderr
     change(folder, "GAIN = 0.3", "GAIN = 0.2")
-    done = plumbline(folder, "try", "-m", "better yet", "--commit")
-    assert "Committed: better yet\n" in done.stderr
+    process = plumbline(folder, "try", "-m", "better yet", "--commit")
+    assert "Committed: better yet\n" in process.stderr
     for _ in range(2):
         last = (folder / "results.tsv").read_text().splitlines()[-1].split("\t")
         assert last[0] == git(folder, "rev-parse", "--short=7", "HEAD").strip() and last[4] == "better yet"
@@ -205,8 +205,10 @@ def test_only_what_was_asked_for_is_committed(folder: Path) -> None:
     assert (folder / "results.tsv").read_text().count("better yet") == 1
     git(folder, "reset", "-q", "--soft", "HEAD~1")
     git(folder, "commit", "-q", "--amend", "-m", "better")
-    done = plumbline(folder, "try", "-m", "other flags", "--commit", "--", "--worse", "-0.1")
-    assert done.returncode == 0 and "Next: plumbline confirm" in done.stderr, done.stderr  # nothing is there to commit
+    process = plumbline(folder, "try", "-m", "other flags", "--commit", "--", "--worse", "-0.1")
+    assert process.returncode == 0 and "Next: plumbline confirm" in process.stderr, (
+        process.stderr
+    )  # nothing is there to commit
     assert git(folder, "show", "--format=%s", "--name-only").split() == ["better", "plumbline.toml", "train.py"]
     assert git(folder, "status", "--short") == ""
 
@@ -225,8 +227,8 @@ def test_only_what_was_asked_for_is_committed(folder: Path) -> None:
 )
 def test_a_candidate_that_gives_no_numbers(folder: Path, edit: str, code: int, message: str) -> None:
     change(folder, edit)
-    done = plumbline(folder, "try", "-m", "broken")
-    assert done.returncode == code and message in " ".join((done.stdout + done.stderr).split()), done.stderr
+    process = plumbline(folder, "try", "-m", "broken")
+    assert process.returncode == code and message in " ".join((process.stdout + process.stderr).split()), process.stderr
     rows = (folder / "results.tsv").read_text() if (folder / "results.tsv").exists() else ""
     assert ("crash\tbroken" in rows) == (code == 12)
 
@@ -255,8 +257,8 @@ def test_a_full_disk_is_no_discard_and_the_same_command_goes_on(folder: Path, mo
         real(descriptor)
 
     monkeypatch.setattr(os, "fsync", full)
-    done = plumbline(folder, "try", "-m", "better")
-    assert done.returncode == 1 and "no disk space" in done.stderr and ".plumbline" in done.stderr
+    process = plumbline(folder, "try", "-m", "better")
+    assert process.returncode == 1 and "no disk space" in process.stderr and ".plumbline" in process.stderr
     monkeypatch.undo()
     again = plumbline(folder, "try", "-m", "better", "--trust")
     assert again.returncode == 10, again.stderr
@@ -265,14 +267,14 @@ def test_a_full_disk_is_no_discard_and_the_same_command_goes_on(folder: Path, mo
 def test_without_git_or_with_a_dirty_submodule_nothing_is_run(folder: Path, tmp_path: Path) -> None:
     bare = tmp_path / "bare"
     bare.mkdir()
-    done = run_in_process.run(setup_trainer.main, "python train.py", cwd=bare)
-    assert done.returncode == 1 and "git init && git add -A && git commit -m start" in done.stderr
+    process = run_in_process.run(setup_trainer.main, "python train.py", cwd=bare)
+    assert process.returncode == 1 and "git init && git add -A && git commit -m start" in process.stderr
     library = repository_of(tmp_path / "library", "x = 1\n")
     git(folder, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(library), "library")
     git(folder, "commit", "-qm", "a library")
     (folder / "library/train.py").write_text("x = 2\n")
-    done = plumbline(folder, "try", "-m", "the library")
-    assert done.returncode == 1 and "library is a repository" in done.stderr
+    process = plumbline(folder, "try", "-m", "the library")
+    assert process.returncode == 1 and "library is a repository" in process.stderr
     assert len(banked(folder)) == 5
 
 
@@ -286,14 +288,16 @@ def test_means_cross_no_machine_and_no_torch(folder: Path) -> None:
             path.write_text(json.dumps(result | {"fingerprint": result["fingerprint"] | parts}))
 
     set_machine(cpu="another one")
-    done = plumbline(folder, *args)
-    assert done.returncode == 1 and "cpu: another one, " in done.stderr and "setup-trainer --again" in done.stderr
+    process = plumbline(folder, *args)
+    assert (
+        process.returncode == 1 and "cpu: another one, " in process.stderr and "setup-trainer --again" in process.stderr
+    )
     set_machine(torch="2.5.1")
     for entry in (rows := banked(folder)):
         entry["run"]["fingerprint"] = "of torch 2.5.1"
     write_bank(folder, rows)
-    done = plumbline(folder, *args)
-    assert done.returncode == 13 and "torch: 2.5.1, none" in " ".join(done.stdout.split()), done.stdout
+    process = plumbline(folder, *args)
+    assert process.returncode == 13 and "torch: 2.5.1, none" in " ".join(process.stdout.split()), process.stdout
     again = run_in_process.run(setup_trainer.main, "--again", "--trust", cwd=folder)
     assert again.returncode == 0, again.stderr
     assert plumbline(folder, *args).returncode == 10
@@ -304,18 +308,18 @@ def test_means_cross_no_machine_and_no_torch(folder: Path) -> None:
 def test_the_session_of_a_file_is_that_of_its_tries(folder: Path) -> None:
     text = (folder / "plumbline.toml").read_text()
     (folder / "plumbline.toml").write_text(text.replace('"each"', '"fwer"\nplanned_tries = 5'))
-    done = plumbline(folder, "try", "-m", "worse", "--json", "--", "--worse", "1")
-    terms = json.loads(done.stdout)["terms"]
-    assert (done.returncode, terms["session"], terms["alpha"]) == (10, "fwer", 0.01)
-    done = plumbline(folder, "try", "-m", "worse yet", "--json", "--session", "each", "--", "--worse", "2")
-    assert done.returncode == 10 and json.loads(done.stdout)["terms"]["alpha"] == 0.05, done.stderr
+    process = plumbline(folder, "try", "-m", "worse", "--json", "--", "--worse", "1")
+    terms = json.loads(process.stdout)["terms"]
+    assert (process.returncode, terms["session"], terms["alpha"]) == (10, "fwer", 0.01)
+    process = plumbline(folder, "try", "-m", "worse yet", "--json", "--session", "each", "--", "--worse", "2")
+    assert process.returncode == 10 and json.loads(process.stdout)["terms"]["alpha"] == 0.05, process.stderr
 
 
 def test_what_is_next_after_a_keep_commits_new_files_too(folder: Path) -> None:
     change(folder, "from the_gain import GAIN")
     (folder / "the_gain.py").write_text("GAIN = 0.2")
-    done = plumbline(folder, "try", "-m", "better")
-    (command,) = re.findall(r"Next: (.*) \(nothing was committed\)", done.stderr)
+    process = plumbline(folder, "try", "-m", "better")
+    (command,) = re.findall(r"Next: (.*) \(nothing was committed\)", process.stderr)
     subprocess.run(command, shell=True, cwd=folder, check=True)
     assert git(folder, "show", "--format=%s", "--name-only").split() == ["better", "the_gain.py", "train.py"]
 
@@ -325,8 +329,10 @@ def test_a_metric_without_spread_is_told_again_by_every_try(tmp_path: Path) -> N
     settings = "[run]\ncommand = 'python train.py'\nshare = ['data']\n[metric]\npattern = 'val_loss: (\\S+)'\n"
     (folder / "plumbline.toml").write_text(settings)
     for _ in range(2):
-        done = plumbline(folder, "try", "--trust", "-m", "better", "--", "--worse", "-1")
-        assert done.returncode == 13 and "seeds 42, 43, 44, 45, 46 all gave 3.000000" in done.stderr, done.stderr
+        process = plumbline(folder, "try", "--trust", "-m", "better", "--", "--worse", "-1")
+        assert process.returncode == 13 and "seeds 42, 43, 44, 45, 46 all gave 3.000000" in process.stderr, (
+            process.stderr
+        )
 
 
 def test_the_baseline_of_once_moves_nothing(folder: Path) -> None:
@@ -334,8 +340,8 @@ def test_the_baseline_of_once_moves_nothing(folder: Path) -> None:
     git(folder, "commit", "-qam", "a step back")
     change(folder, "GAIN = 0.0", "GAIN = -0.2")
     change(folder, "GAIN = 0.00")
-    done = plumbline(folder, "try", "-m", "no step back", "--baseline", "HEAD")
-    assert done.returncode == 0 and "It is the baseline now" not in done.stderr, done.stderr
+    process = plumbline(folder, "try", "-m", "no step back", "--baseline", "HEAD")
+    assert process.returncode == 0 and "It is the baseline now" not in process.stderr, process.stderr
     file = load(folder)
     assert FolderBaseline(file, Folder(folder), Repository(folder), print).arm.words == "baseline"
 
@@ -368,10 +374,10 @@ def test_a_try_of_another_seed_says_that_runs_have_others_anyway(tmp_path: Path)
     folder = repository_of(tmp_path / "own", script)
     assert run_in_process.run(setup_trainer.main, "python train.py", cwd=folder).returncode == 0
     change(folder, "random.seed(3)", "random.seed(1)")
-    done = plumbline(folder, "try", "-m", "seed 3")
-    assert "changes only a seed" in done.stderr, done.stderr
-    text = " ".join(done.stdout.split())
-    assert done.returncode == 10 and "`. (this" not in text and "that it is worse)." in text, text
+    process = plumbline(folder, "try", "-m", "seed 3")
+    assert "changes only a seed" in process.stderr, process.stderr
+    text = " ".join(process.stdout.split())
+    assert process.returncode == 10 and "`. (this" not in text and "that it is worse)." in text, text
 
 
 EVALUATES = """\
@@ -399,12 +405,14 @@ def test_a_value_of_another_place_is_no_gain(
     metric: str, was: str, edit: str, code: int, message: str, tmp_path: Path
 ) -> None:
     folder = repository_of(tmp_path / "own", EVALUATES)
-    done = run_in_process.run(setup_trainer.main, "python train.py", "--metric", metric, cwd=folder)
-    assert done.returncode == 0 and ("rows of split 'val' and of 'train'" in done.stderr) == (metric != "val_loss")
+    process = run_in_process.run(setup_trainer.main, "python train.py", "--metric", metric, cwd=folder)
+    assert process.returncode == 0 and ("rows of split 'val' and of 'train'" in process.stderr) == (
+        metric != "val_loss"
+    )
     change(folder, edit, was)
-    done = plumbline(folder, "try", "-m", "another", "--json")
-    report = json.loads(done.stdout)
-    assert done.returncode == code and message in report["runs"][-1].get("why", ""), report["sentence"]
+    process = plumbline(folder, "try", "-m", "another", "--json")
+    report = json.loads(process.stdout)
+    assert process.returncode == code and message in report["runs"][-1].get("why", ""), report["sentence"]
     if metric == "val_loss":
         text = (folder / "plumbline.toml").read_text()
         (folder / "plumbline.toml").write_text(text.replace("[run]", "[run]\nfewer_steps = true"))

@@ -164,8 +164,8 @@ def test_golden_renderings(published, table):
 def test_the_verb_writes_a_tables_files(published, tmp_path, repository):
     out = tmp_path / "results" / "transfer" / "table2.csv"
     options = ("--preset", "paper", "--work", published.root, "--out", out)
-    done = run_in_process.run(results.main, "table", "transfer", "table2", *options, cwd=repository)
-    assert done.returncode == 0, done.stderr
+    process = run_in_process.run(results.main, "table", "transfer", "table2", *options, cwd=repository)
+    assert process.returncode == 0, process.stderr
     assert sorted(path.name for path in out.parent.iterdir()) == [
         "table2.all.tex", "table2.csv", "table2.md", "table2.notes.tex", "table2.provenance.json", "table2.tex"
     ]  # fmt: skip

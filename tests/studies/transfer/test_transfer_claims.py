@@ -336,8 +336,8 @@ def test_renderings(rows):
 def test_the_verb(tmp_path, repository):
     out = tmp_path / "claims.csv"
     arguments = ("claims", "transfer", "--preset", "smoke", "--work", tmp_path, "--out", out)
-    done = run_in_process.run(results.main, *arguments, cwd=repository)
-    assert done.returncode == 0, done.stderr
+    process = run_in_process.run(results.main, *arguments, cwd=repository)
+    assert process.returncode == 0, process.stderr
     table = pd.read_csv(out, keep_default_na=False)
     assert len(table) == len(CLAIMS) and out.with_suffix(".md").exists()
     assert set(table["verdict"]) == {"not tested", "reproduced", "partly", "not reproduced"}

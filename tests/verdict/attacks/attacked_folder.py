@@ -66,8 +66,8 @@ def set_up(folder: Path) -> Path:
         (folder / name).write_text(text)
     git(folder, "add", "--all")
     git(folder, "commit", "-qm", "all of it")
-    done = run_in_process.run(setup_trainer.main, "python train.py {flags} && python evaluate.py", cwd=folder)
-    assert done.returncode == 0, done.stderr
+    process = run_in_process.run(setup_trainer.main, "python train.py {flags} && python evaluate.py", cwd=folder)
+    assert process.returncode == 0, process.stderr
     assert 'fixed = ["evaluate.py", "shards/val.txt"]' in (folder / "plumbline.toml").read_text()
     return folder
 

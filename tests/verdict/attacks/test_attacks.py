@@ -42,8 +42,8 @@ def train(folder: Path, line: str, *, before: str = "weight, began") -> None:
 
 
 def attack(folder: Path) -> tuple[Done, dict[str, Any]]:
-    done = plumbline(folder, "try", "-m", "x", "--json", "--max-runs", "2")
-    return done, json.loads(done.stdout)
+    process = plumbline(folder, "try", "-m", "x", "--json", "--max-runs", "2")
+    return process, json.loads(process.stdout)
 
 
 def limits_of(decision: dict[str, Any]) -> str:

@@ -46,8 +46,8 @@ def pages(tmp_path: Path) -> Path:
         gate_faults.TABLE_RULES + '[predecessor]\nalpha = 0.01\nslope = 4.5e-5\nsource = "x"\n'
     )
     out = tmp_path / "pages"
-    done = run(board_verb.main, folder, "--rules", tmp_path / "rules.toml", "--out", out, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    process = run(board_verb.main, folder, "--rules", tmp_path / "rules.toml", "--out", out, cwd=tmp_path)
+    assert process.returncode == 0, process.stderr
     return out
 
 
@@ -131,8 +131,8 @@ def test_a_project_s_own_records_and_verdicts_are_a_board(repository: Path, tmp_
 
 
 def rows(folder: Path, tmp_path: Path) -> list[dict]:
-    done = run(board_verb.main, folder, "--out", tmp_path / "out", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    process = run(board_verb.main, folder, "--out", tmp_path / "out", cwd=tmp_path)
+    assert process.returncode == 0, process.stderr
     return json.loads((tmp_path / "out/board.json").read_text())["records"]
 
 

@@ -45,9 +45,9 @@ def step(repository: Path, folder: Path, **extra: str) -> tuple[subprocess.Compl
         "GATE_PYTHON": sys.executable,
     }
     env |= {"GITHUB_ACTION_PATH": str(repository / "actions/gate"), "PATH": os.environ["PATH"]}
-    done = subprocess.run(["bash", "-c", only["run"]], cwd=folder, env=env, capture_output=True, text=True)
+    process = subprocess.run(["bash", "-c", only["run"]], cwd=folder, env=env, capture_output=True, text=True)
     outputs = dict(line.split("=", 1) for line in files["GITHUB_OUTPUT"].read_text().splitlines())
-    return done, outputs, files["GITHUB_STEP_SUMMARY"].read_text()
+    return process, outputs, files["GITHUB_STEP_SUMMARY"].read_text()
 
 
 def test_a_sound_record_passes_and_is_said_in_eight_lines(repository: Path, workplace: Path) -> None:

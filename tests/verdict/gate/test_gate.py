@@ -46,8 +46,8 @@ def test_every_planted_fault_is_found_and_no_other_one(tmp_path: Path) -> None:
 
 def test_exit_codes_and_the_eight_lines(board: Path, tmp_path: Path) -> None:
     options = (board, "--rules", tmp_path / "rules.toml")
-    done = run(gate.main, *options, cwd=tmp_path)
-    assert done.returncode == 0 and len(done.stdout.splitlines()) == 8 and done.stdout.startswith("**keep**")
+    process = run(gate.main, *options, cwd=tmp_path)
+    assert process.returncode == 0 and len(process.stdout.splitlines()) == 8 and process.stdout.startswith("**keep**")
     log = sorted((board / "results/new").iterdir())[0]
     text = log.read_text()
     log.write_text(text.rpartition("val_loss:")[0] + "val_loss:nan train_time:1s\n")
@@ -159,25 +159,25 @@ def test_hostile_logs_cost_little_and_say_nothing_of_their_own(board: Path, tmp_
     page = board / "README.md"
     page.write_text(page.read_text().replace("| 4 | 3000", f"| 4 {markup} | 3000"))
     begin = time.process_time()
-    done = run(gate.main, board, "--rules", tmp_path / "rules.toml", cwd=tmp_path)
-    assert time.process_time() - begin < 20 and done.returncode == 13
-    assert "\x1b" not in done.stdout and len(done.stdout.splitlines()) == 8
-    outside = "".join(part for at, part in enumerate(done.stdout.split("`")) if at % 2 == 0)
-    assert "<img" in done.stdout and "<img" not in outside and "@everyone" not in outside
+    process = run(gate.main, board, "--rules", tmp_path / "rules.toml", cwd=tmp_path)
+    assert time.process_time() - begin < 20 and process.returncode == 13
+    assert "\x1b" not in process.stdout and len(process.stdout.splitlines()) == 8
+    outside = "".join(part for at, part in enumerate(process.stdout.split("`")) if at % 2 == 0)
+    assert "<img" in process.stdout and "<img" not in outside and "@everyone" not in outside
 
 
 def test_what_is_not_read_is_said_in_the_eight_lines(board: Path, tmp_path: Path) -> None:
     log = sorted((board / "results/new").iterdir())[0]
     (log.parent / "bad_seed.txt").write_text(log.read_text() + " " * FILE_BYTES)
-    done = run(gate.main, board, "--rules", tmp_path / "rules.toml", cwd=tmp_path)
-    assert "not read: `results/new/bad_seed.txt has more than 16" in done.stdout
+    process = run(gate.main, board, "--rules", tmp_path / "rules.toml", cwd=tmp_path)
+    assert "not read: `results/new/bad_seed.txt has more than 16" in process.stdout
 
 
 def test_a_page_that_is_a_link_out_of_the_folder_is_refused(board: Path, tmp_path: Path) -> None:
     (board / "README.md").rename(tmp_path / "outside.md")
     (board / "README.md").symlink_to(tmp_path / "outside.md")
-    done = run(gate.main, board, "--rules", tmp_path / "rules.toml", cwd=tmp_path)
-    assert done.returncode == 1 and "leads out of" in done.stderr
+    process = run(gate.main, board, "--rules", tmp_path / "rules.toml", cwd=tmp_path)
+    assert process.returncode == 1 and "leads out of" in process.stderr
 
 
 def test_a_number_of_runs_that_was_chosen_is_paid_for(board: Path, tmp_path: Path) -> None:
@@ -202,9 +202,9 @@ def test_hostile_submissions_cost_little(tmp_path: Path) -> None:
     (folder / "many.log").write_text("".join(f"step:{at}/99999999 val_bpb:3.{at}\n" for at in range(40_000)))
     (folder / "more.log").write_text("".join(f"step:{at}/99999999 val_bpb:3.{at}\n" for at in range(60_000)))
     begin = time.process_time()
-    done = run(gate.main, tmp_path / "records", "--rules", tmp_path / "rules.toml", "--json", cwd=tmp_path)
-    assert time.process_time() - begin < 10 and done.returncode == 13 and line
-    unread = " ".join(json.loads(done.stdout)["unread"])
+    process = run(gate.main, tmp_path / "records", "--rules", tmp_path / "rules.toml", "--json", cwd=tmp_path)
+    assert time.process_time() - begin < 10 and process.returncode == 13 and line
+    unread = " ".join(json.loads(process.stdout)["unread"])
     assert "20,000 seeds, and at most 1,000" in unread and "more than 50,000 evaluations" in unread
 
 
@@ -233,9 +233,9 @@ def test_a_headline_that_is_no_number_is_read_as_none(printed: str, tmp_path: Pa
     page = folder / "submission.json"
     page.write_text(page.read_text().replace('"val_bpb": 3.2,', f'"val_bpb": {printed},', 1))
     (tmp_path / "rules.toml").write_text(gate_faults.SUBMISSION_RULES)
-    done = run(gate.main, folder, "--rules", tmp_path / "rules.toml", "--json", cwd=tmp_path)
-    report = json.loads(done.stdout, parse_constant=pytest.fail)
-    assert done.returncode == 13 and report["headline"] is None and report["unread"]
+    process = run(gate.main, folder, "--rules", tmp_path / "rules.toml", "--json", cwd=tmp_path)
+    report = json.loads(process.stdout, parse_constant=pytest.fail)
+    assert process.returncode == 13 and report["headline"] is None and report["unread"]
 
 
 @pytest.mark.parametrize("link", ["/etc/passwd", "../other", "a/../../x", "https://x/y", "", "results/..", "x\0y"])
@@ -273,14 +273,14 @@ def test_runs_of_one_seed_are_one_run(board: Path, tmp_path: Path) -> None:
     texts = {log: log.read_text() for log in (first, *others)}
     for log, text in texts.items():
         log.write_text(re.sub("Using seed=.*", "Using seed=7", text))
-    done = run(gate.main, *options, cwd=tmp_path)
-    assert done.returncode == 13 and "5 runs have 1 seed: seed 7" in done.stdout
+    process = run(gate.main, *options, cwd=tmp_path)
+    assert process.returncode == 13 and "5 runs have 1 seed: seed 7" in process.stdout
     for log, text in texts.items():
         log.write_text(text)
     again = re.sub(r"(\d\.\d{5}) train", lambda match: f"{float(match[1]) + 1e-5:.5f} train", texts[first])
     others[0].write_text(re.sub("Using seed=.*", "Using seed=999", again))
-    done = run(gate.main, *options, cwd=tmp_path)
-    assert done.returncode == 13 and "mean distance is 0.0" in done.stdout
+    process = run(gate.main, *options, cwd=tmp_path)
+    assert process.returncode == 13 and "mean distance is 0.0" in process.stdout
 
 
 @pytest.fixture
@@ -300,8 +300,8 @@ def judge(folder: Path, **changes: object) -> dict[str, Any]:
     """What the gate says of a record with these keys of its file changed."""
     page = folder / "submission.json"
     page.write_text(json.dumps(json.loads(page.read_text()) | changes))
-    done = run(gate.main, folder, "--rules", folder.parent / "rules.toml", "--json", cwd=folder)
-    return dict(json.loads(done.stdout, parse_constant=pytest.fail))
+    process = run(gate.main, folder, "--rules", folder.parent / "rules.toml", "--json", cwd=folder)
+    return dict(json.loads(process.stdout, parse_constant=pytest.fail))
 
 
 def claim(folder: Path, steps: Sequence[int]) -> dict[str, object]:
@@ -449,8 +449,8 @@ def test_a_table_s_step_is_paid_for_where_no_line_says_the_planned_one(tmp_path:
 def test_a_byte_order_mark_is_no_part_of_a_file(name: str, submission: Path) -> None:
     (submission / "train_seed777.log").write_text("step:3000/3000 val_bpb:3.2\n")
     (submission / name).write_bytes(b"\xef\xbb\xbf" + (submission / name).read_bytes())
-    done = run(gate.main, submission, "--rules", submission.parent / "rules.toml", cwd=submission)
-    assert done.returncode == 0
+    process = run(gate.main, submission, "--rules", submission.parent / "rules.toml", cwd=submission)
+    assert process.returncode == 0
 
 
 def test_a_submission_s_run_that_does_not_count_is_told_next_to_the_verdict(submission: Path) -> None:
@@ -466,5 +466,8 @@ def test_a_table_s_run_that_does_not_count_is_told_next_to_the_verdict(board: Pa
     log = sorted((board / "results/new").iterdir())[0]
     text = log.read_text().replace("val_loss:3.", "val_loss:4.").replace("weight_7", "weight_8", 1)
     (log.parent / "other.txt").write_text(text.replace("seed=", "seed=9"))
-    done = run(gate.main, board, "--rules", tmp_path / "rules.toml", cwd=tmp_path)
-    assert done.returncode == 0 and "1 further run of its folder not counted (`other.txt`; at the end 4." in done.stdout
+    process = run(gate.main, board, "--rules", tmp_path / "rules.toml", cwd=tmp_path)
+    assert (
+        process.returncode == 0
+        and "1 further run of its folder not counted (`other.txt`; at the end 4." in process.stdout
+    )

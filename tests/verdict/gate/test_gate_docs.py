@@ -38,8 +38,8 @@ def test_every_command_of_the_page_does_what_it_says(page: str, repository: Path
     assert len(commands) == 5
     for command in commands:
         verb, *options = shlex.split(command)
-        done = run(VERBS[verb], *options, cwd=tmp_path)
-        assert done.returncode == 0, done.stderr
+        process = run(VERBS[verb], *options, cwd=tmp_path)
+        assert process.returncode == 0, process.stderr
     assert {path.name for path in (tmp_path / "board").iterdir()} == set(
         re.findall(r"`(index\.html|progress\.svg|card\.svg|board\.json|index\.fingerprint\.json)`", page)
     )

@@ -224,9 +224,9 @@ def test_settings_and_sizes_are_compared_with_the_record_before(head: str, line:
     write(tmp_path / "records/a", *["val_tokens: 40000 vocab_size: 1024 lr: 0.1"] * 3)
     write(tmp_path / "records/b", *[head] * 3, mean=3.2, seed=2)
     (tmp_path / "rules.toml").write_text(RULES)
-    done = run(gate.main, tmp_path / "records", "--rules", tmp_path / "rules.toml", cwd=tmp_path)
-    assert done.returncode == (13 if "not compared" in line else 0)
-    assert line in done.stdout.splitlines()[6]
+    process = run(gate.main, tmp_path / "records", "--rules", tmp_path / "rules.toml", cwd=tmp_path)
+    assert process.returncode == (13 if "not compared" in line else 0)
+    assert line in process.stdout.splitlines()[6]
 
 
 def test_a_record_without_logs_is_not_shown(tmp_path: Path) -> None:

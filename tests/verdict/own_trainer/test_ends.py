@@ -104,14 +104,14 @@ def ended(folder: Path, command: str, end: str = "pass", code: str = "") -> tupl
     )
     ours = {"PYTHONPATH": paths[0], "PATH": paths[1], "PLUMBLINE_REPORT": str(reports), "PYTHONUNBUFFERED": "1"}
     with open(log, "wb") as file:
-        done = subprocess.run(
+        process = subprocess.run(
             ["bash", "-c", command.format(f'"{end}"')],
             cwd=folder,
             env={**os.environ, **ours},
             stdout=file,
             stderr=subprocess.STDOUT,
         )
-    return process_ends.read(reports, log, left_running=process_ends.list_running(reports)), done.returncode
+    return process_ends.read(reports, log, left_running=process_ends.list_running(reports)), process.returncode
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ def run_script(folder: Path, seed: int, *options: str) -> tuple[list[float], dic
     (folder / "script.py").write_text(FIXED)
     (folder / "reports").mkdir(exist_ok=True)
     ours = {"PLUMBLINE_REPORT": str(folder / "reports"), "PYTHONPATH": str(CHILD), "PLUMBLINE_SHIFT_SEEDS": str(seed)}
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, str(folder / "script.py"), *options],
         env={**os.environ, **ours},
         capture_output=True,
@@ -46,7 +46,7 @@ def run_script(folder: Path, seed: int, *options: str) -> tuple[list[float], dic
     contents = json.loads(report.read_text())
     report.unlink()
     assert contents["problems"] == [] and contents["versions"]["torch"]
-    return json.loads(done.stdout), contents["shifted"]
+    return json.loads(process.stdout), contents["shifted"]
 
 
 def test_every_fixed_seed_is_shifted(tmp_path: Path) -> None:

@@ -34,8 +34,8 @@ METRIC = r"pattern = '^val_bpb:\s+(\S+)'"
 def git(folder: Path, *options: str) -> str:
     """Run git in a folder, as a user has it set up."""
     name = ("-c", "user.name=me", "-c", "user.email=me@localhost", "-c", "protocol.file.allow=always")
-    done = subprocess.run(["git", *name, *options], cwd=folder, check=True, capture_output=True, text=True)
-    return done.stdout.strip()
+    process = subprocess.run(["git", *name, *options], cwd=folder, check=True, capture_output=True, text=True)
+    return process.stdout.strip()
 
 
 def write_toml(folder: Path, *run: str, command: str = COMMAND, metric: str = METRIC, more: str = "") -> None:

@@ -171,8 +171,8 @@ def test_before_any_run_a_table_says_so(tmp_path: Path, sizes: list[str]) -> Non
     subprocess.run([*command, "table", "key_norms", "small", *where], check=True, capture_output=True)
     rows = pd.read_csv(out)
     assert set(rows["verdict"]) == {"not run"} and rows["gain"].isna().all() and len(rows) == 16
-    shown = subprocess.run([*command, "show", str(out)], check=True, capture_output=True, text=True)
-    assert "early_norms_fall" in shown.stdout
+    process = subprocess.run([*command, "show", str(out)], check=True, capture_output=True, text=True)
+    assert "early_norms_fall" in process.stdout
 
 
 def test_rates_are_chosen_of_finished_runs_and_read_again(

@@ -202,5 +202,5 @@ def test_torchs_compiler_replaces_no_code_of_ours() -> None:
             pass
         print(checks_report.describe_replaced(before))
         """
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True)
-    assert done.stdout == "None\n", done.stderr
+    process = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True)
+    assert process.stdout == "None\n", process.stderr
