@@ -123,7 +123,7 @@ def headless(entries: list[tuple[tarfile.TarInfo, bytes]]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "says"),
+    ("change", "message"),
     [
         (outside, "outside of the folder"),
         (absolute, "outside of the folder"),
@@ -138,10 +138,10 @@ def headless(entries: list[tuple[tarfile.TarInfo, bytes]]) -> None:
     ],
 )
 def test_what_somebody_changed_is_refused_and_leaves_nothing(
-    tmp_path: Path, bundle: Path, change: Callable[[list[tuple[tarfile.TarInfo, bytes]]], None], says: str
+    tmp_path: Path, bundle: Path, change: Callable[[list[tuple[tarfile.TarInfo, bytes]]], None], message: str
 ) -> None:
     folder = tmp_path / "deep" / "out"
-    with pytest.raises(PlumblineError, match=says):
+    with pytest.raises(PlumblineError, match=message):
         archive.unpack(rewritten(bundle, change), folder, {})
     assert not folder.exists() and not list(tmp_path.rglob("outside"))
 
@@ -226,13 +226,13 @@ def test_what_would_fill_a_disk_is_not_unpacked(tmp_path: Path, monkeypatch: pyt
         archive.unpack(bundle, out, {})
     monkeypatch.undo()
     monkeypatch.setattr(archive, "FREELY", 1 << 20)
-    says = r"bytes would become 41,943,040 \(results/big.csv 41,943,040\), .* no bundle"
+    message = r"bytes would become 41,943,040 \(results/big.csv 41,943,040\), .* no bundle"
     for attack in (
         lambda: archive.unpack(bundle, out, {}),
         lambda: archive.read_file(bundle, "results/big.csv"),
         lambda: archive.write(tmp_path / "again.tar.xz", {"results/big.csv": sparse}, make_metadata()),
     ):
-        with pytest.raises(PlumblineError, match=says):
+        with pytest.raises(PlumblineError, match=message):
             attack()
     assert not out.exists() and not (tmp_path / "again.tar.xz").exists()
 

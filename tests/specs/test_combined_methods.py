@@ -142,7 +142,7 @@ def test_arms_come_back_as_they_are_from_a_command_line_of_texts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "says"),
+    ("change", "message"),
     [
         ({"arms": [{"seeds": [1]}]}, "experiment.arms.0.*`method`.*`levels`"),
         ({"arms": [{"seeds": [1], "method": "qknorm", "levels": {"mixer": "ssmax"}}]}, "experiment.arms.0.*`levels`"),
@@ -150,14 +150,14 @@ def test_arms_come_back_as_they_are_from_a_command_line_of_texts() -> None:
         ({"seeds": [1]}, "'seeds'.*'arms'"),
     ],
 )
-def test_what_an_arm_cannot_be_is_said(change: dict[str, Any], says: str) -> None:
+def test_what_an_arm_cannot_be_is_said(change: dict[str, Any], message: str) -> None:
     settings = {
         "study": "transfer",
         "scale": "base",
         "against": "baseline",
         "arms": [{"method": "qknorm", "seeds": [1]}],
     }
-    with pytest.raises(PlumblineError, match=says):
+    with pytest.raises(PlumblineError, match=message):
         load_project("transfer", **settings | change)
 
 

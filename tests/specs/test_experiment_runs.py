@@ -96,7 +96,7 @@ def test_an_experiment_changes_nothing_else() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "says"),
+    ("changes", "message"),
     [
         ({"method": "qk_norm"}, "'qk_norm'; did you mean 'qknorm'"),
         ({"method": "baseline"}, "'baseline' is also `against`"),
@@ -109,8 +109,8 @@ def test_an_experiment_changes_nothing_else() -> None:
         ({"seeds": [42, 42]}, "experiment.seeds: 42 is there twice"),
     ],
 )
-def test_what_an_experiment_cannot_be_is_said(changes: dict[str, Any], says: str) -> None:
-    with pytest.raises(PlumblineError, match=says):
+def test_what_an_experiment_cannot_be_is_said(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(PlumblineError, match=message):
         load_project(**changes)
 
 

@@ -181,7 +181,7 @@ def test_derived_values(fields):
 
 
 def test_a_probe_reads_at_fractions_or_every_so_many_steps(fields):
-    for probes, says in (
+    for probes, message in (
         ([{"name": "query_key_norms"}], "either `at`"),
         ([{"name": "query_key_norms", "at": [0.5], "every": 3}], "either `at`"),
         ([{"name": "query_key_norms", "at": [0.5, 0.1]}], r"probes\[0\].at: \[0.5, 0.1\] must rise"),
@@ -190,7 +190,7 @@ def test_a_probe_reads_at_fractions_or_every_so_many_steps(fields):
         ([{"name": "query_key_norms", "evry": 5}], "no option 'evry'; did you mean 'every'"),
         ([{"name": "query_key_norms", "at": [1.0], "sequences": 33}], "sequences .33. is more than"),
     ):
-        with pytest.raises(PlumblineError, match=says):
+        with pytest.raises(PlumblineError, match=message):
             RunSpec.from_dict(fields | {"probes": probes})
 
 

@@ -172,12 +172,12 @@ MISTAKES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("path", "value", "says"), MISTAKES, ids=[mistake[0] for mistake in MISTAKES])
-def test_mistakes_are_named(changed, path: str, value: Any, says: str) -> None:
+@pytest.mark.parametrize(("path", "value", "message"), MISTAKES, ids=[mistake[0] for mistake in MISTAKES])
+def test_mistakes_are_named(changed, path: str, value: Any, message: str) -> None:
     with pytest.raises(PlumblineError) as caught:
         study_config.load("transfer", "demo", changed(at(path, value)))
     assert str(caught.value).startswith("studies/transfer/study.yaml: ")
-    assert says in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_thousands_of_runs_take_no_torch(changed) -> None:
@@ -256,7 +256,7 @@ def test_a_study_that_extends_another_reuses_its_runs(mine) -> None:
 
 
 @pytest.mark.parametrize(
-    ("keys", "says"),
+    ("keys", "message"),
     [
         ({"extends": "transfr"}, "study 'transfr'; did you mean 'transfer'"),
         ({"methods": {"qknorm": {"label": "Q"}}}, "'qknorm' is a method"),
@@ -265,8 +265,8 @@ def test_a_study_that_extends_another_reuses_its_runs(mine) -> None:
         ({"runs": {"more": [{"scale": "base", "methods": ["cpped"], "seeds": [1]}]}}, "did you mean 'capped'?"),
     ],
 )
-def test_what_an_extension_cannot_say(mine, keys: dict[str, Any], says: str) -> None:
-    with pytest.raises(PlumblineError, match=re.escape(says)):
+def test_what_an_extension_cannot_say(mine, keys: dict[str, Any], message: str) -> None:
+    with pytest.raises(PlumblineError, match=re.escape(message)):
         study_config.load("mine", "smoke", mine(**keys))
 
 
@@ -294,7 +294,7 @@ def test_a_measurement_has_options_at_the_presets_that_it_names(changed) -> None
 
 
 @pytest.mark.parametrize(
-    ("entry", "names", "says"),
+    ("entry", "names", "message"),
     [
         (MEASURED, ["tims"], "measurement 'tims'; did you mean 'times'"),
         (MEASURED | {"runs": ["bse"]}, [], "group of runs 'bse'"),
@@ -308,12 +308,12 @@ def test_a_measurement_has_options_at_the_presets_that_it_names(changed) -> None
         (MEASURED | {"demo": {"duration": "5"}}, [], "duration: '5' is not a time"),
     ],
 )
-def test_mistakes_in_measurements_are_named(changed, entry: dict[str, Any], names: list[str], says: str) -> None:
+def test_mistakes_in_measurements_are_named(changed, entry: dict[str, Any], names: list[str], message: str) -> None:
     def add_measurement(content: dict[str, Any]) -> None:
         content["measurements"] = {"times": entry}
         content["targets"]["table4"]["measurements"] = names
 
-    with pytest.raises(PlumblineError, match=re.escape(says)):
+    with pytest.raises(PlumblineError, match=re.escape(message)):
         study_config.load("transfer", "demo", changed(add_measurement))
 
 

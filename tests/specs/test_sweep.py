@@ -186,7 +186,7 @@ MISTAKES = {
 
 @pytest.mark.parametrize("name", list(MISTAKES))
 def test_mistakes_are_named(written: Written, name: str) -> None:
-    changes, says = MISTAKES[name]
-    with pytest.raises(PlumblineError, match=re.escape(says)) as caught:
+    changes, message = MISTAKES[name]
+    with pytest.raises(PlumblineError, match=re.escape(message)) as caught:
         study_config.load("transfer", "smoke", written(changes))
     assert "studies/transfer/study.yaml: " in str(caught.value)

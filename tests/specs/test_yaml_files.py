@@ -62,7 +62,7 @@ def test_what_is_in_the_repository_is_valid(repository: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "says"),
+    ("key", "value", "message"),
     [
         ("preste", "demo", r"top level: unknown key 'preste'; did you mean 'preset'\? \(known: \['data', "),
         ("preset", "huge", r"preset: 'huge' .*\['paper', 'mini', 'evening', 'demo', 'smoke'\]"),
@@ -72,15 +72,15 @@ def test_what_is_in_the_repository_is_valid(repository: Path) -> None:
         ("evaluation.missing", "ignore", r"evaluation.missing: 'ignore' .*\['error', 'proxy'\]"),
     ],
 )
-def test_config_yaml(root: Path, key: str, value: Any, says: str) -> None:
+def test_config_yaml(root: Path, key: str, value: Any, message: str) -> None:
     path = root / "config/config.yaml"
     change(path, key, value)
-    with pytest.raises(PlumblineError, match=rf"^{re.escape(str(path))}: {says}"):
+    with pytest.raises(PlumblineError, match=rf"^{re.escape(str(path))}: {message}"):
         yaml_files.load_config(path)
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "says"),
+    ("key", "value", "message"),
     [
         ("study", "report", r"study: 'report' is no name of a study: .*report, verdict"),
         ("study", "demo", "study: 'demo' is no name of a study"),
@@ -101,10 +101,10 @@ def test_config_yaml(root: Path, key: str, value: Any, says: str) -> None:
         ("targets.table2.kind", "tabel", r"targets.table2.kind: 'tabel' .*\['table', 'figure'\]"),
     ],
 )
-def test_a_study(root: Path, key: str, value: Any, says: str) -> None:
+def test_a_study(root: Path, key: str, value: Any, message: str) -> None:
     path = root / "studies/transfer/study.yaml"
     change(path, key, value)
-    with pytest.raises(PlumblineError, match=rf"^{re.escape(str(path))}: {says}"):
+    with pytest.raises(PlumblineError, match=rf"^{re.escape(str(path))}: {message}"):
         yaml_files.load_study("transfer", root)
 
 
@@ -129,7 +129,7 @@ BOMB = "a: &a [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]\n" + "".join(
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "message"),
     [
         ("[" * 100_000 + "]" * 100_000, ":1: nested deeper than 50 levels"),
         ("".join(f"{' ' * level}a:\n" for level in range(60)), ":51: nested deeper than 50 levels"),
@@ -149,11 +149,11 @@ BOMB = "a: &a [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]\n" + "".join(
         ("a: \udcff", r" is not UTF-8 \(byte 3"),
     ],
 )
-def test_what_no_file_by_hand_holds_is_a_sentence(tmp_path: Path, text: str, says: str) -> None:
+def test_what_no_file_by_hand_holds_is_a_sentence(tmp_path: Path, text: str, message: str) -> None:
     """100,000 brackets ended the process without a word; the others were tracebacks, or numbers in a plan."""
     path = tmp_path / "config.yaml"
     path.write_bytes(text.encode("utf-8", "surrogateescape"))
-    with pytest.raises(PlumblineError, match=f"^{re.escape(str(path))}{says}"):
+    with pytest.raises(PlumblineError, match=f"^{re.escape(str(path))}{message}"):
         yaml_files.read_yaml(path)
 
 
@@ -170,7 +170,7 @@ CARRIED = "is no path that Snakemake and a cluster's command lines carry unchang
 
 
 @pytest.mark.parametrize(
-    ("work", "says"),
+    ("work", "message"),
     [
         *[(work, CARRIED) for work in ("w$(touch X)", "w`id`", "it's", 'w"', "w\\", "w{x}", "w\n", "w\x00", "w\udcff")],
         *[(work, "is no path: it begins with - or ~") for work in ("-w", "~/w", " w", "w ")],
@@ -179,8 +179,8 @@ CARRIED = "is no path that Snakemake and a cluster's command lines carry unchang
         (3, "is not a text"),
     ],
 )
-def test_a_path_that_nobody_carries_is_refused(work: Any, says: str) -> None:
-    with pytest.raises(PlumblineError, match=rf"(?s)^config.yaml: work: .*{says}"):
+def test_a_path_that_nobody_carries_is_refused(work: Any, message: str) -> None:
+    with pytest.raises(PlumblineError, match=rf"(?s)^config.yaml: work: .*{message}"):
         yaml_files.check(yaml_files.load_config() | {"work": work}, ConfigFile, "config.yaml")
 
 
@@ -217,12 +217,12 @@ def test_other_paths_are_taken(work: str) -> None:
 
 def test_folders_and_names_are_told_in_words(root: Path) -> None:
     config = yaml_files.load_config()
-    for key, value, says in (
+    for key, value, message in (
         ("evaluation", config["evaluation"] | {"folder": "it's"}, f'evaluation.folder: "it\'s" {CARRIED}'),
         ("machine", "h 100", "machine: 'h 100' is no name of a machine"),
         ("main_study", "Transfer\n", "main_study: .* is no name: lower-case letters"),
     ):
-        with pytest.raises(PlumblineError, match=f"^config.yaml: {says}"):
+        with pytest.raises(PlumblineError, match=f"^config.yaml: {message}"):
             yaml_files.check(config | {key: value}, ConfigFile, "config.yaml")
     change(root / "config/corpora/climbmix.yaml", "local.folder", "-texts")
     with pytest.raises(PlumblineError, match=r"climbmix.yaml: local.folder: '-texts'"):
@@ -285,7 +285,7 @@ def test_a_number_of_another_base_is_refused(tmp_path: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "says"),
+    ("key", "value", "message"),
     [
         ("presets.smoke.packs.bsae", "some", r"presets.smoke.packs.bsae: "),
         (
@@ -297,9 +297,9 @@ def test_a_number_of_another_base_is_refused(tmp_path: Path, text: str) -> None:
         ("corpus", "other", r"corpus: 'other' .* 'climbmix'"),
     ],
 )
-def test_a_corpus(root: Path, key: str, value: Any, says: str) -> None:
+def test_a_corpus(root: Path, key: str, value: Any, message: str) -> None:
     change(root / "config/corpora/climbmix.yaml", key, value)
-    with pytest.raises(PlumblineError, match=rf"corpora/climbmix.yaml: {says}"):
+    with pytest.raises(PlumblineError, match=rf"corpora/climbmix.yaml: {message}"):
         corpus.load("climbmix", "smoke", root=root)
 
 

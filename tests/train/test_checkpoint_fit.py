@@ -116,11 +116,11 @@ ATTACKS: dict[str, tuple[Callable[[Path], object], str]] = {
 def test_what_is_no_state_of_the_run_is_set_aside(
     packs: Path, tmp_path: Path, stopped: Path, undisturbed: Path, capfd: pytest.CaptureFixture[str], attack: str
 ) -> None:
-    change, says = ATTACKS[attack]
+    change, message = ATTACKS[attack]
     newest = shutil.copytree(stopped, tmp_path / "state") / "step-0000008"
     change(newest)
     sign(newest)
     assert train(run_spec(), settings(packs, tmp_path, checkpoint_steps=4)) == 0
     stderr = capfd.readouterr().err
-    assert f"checkpoint {newest} is damaged (" in stderr and says in stderr and "resumed at step 4" in stderr
+    assert f"checkpoint {newest} is damaged (" in stderr and message in stderr and "resumed at step 4" in stderr
     assert products(tmp_path) == products(undisturbed) and newest.with_name("step-0000008.damaged").is_dir()

@@ -86,10 +86,10 @@ def test_a_file_that_cannot_be_read_is_not_damaged(tmp_path: Path, number: int, 
     assert checkpoints.find_newest().step == 3  # type: ignore[union-attr]
     assert f"step-0000009 cannot be read ([Errno {number}]" in capfd.readouterr().err
     every = broken(number, f"/{name}")
-    says = r"2 checkpoint\(s\), the newest step-0000009, cannot be read.*not damage"
+    message = r"2 checkpoint\(s\), the newest step-0000009, cannot be read.*not damage"
     if number == errno.EACCES:
-        says = rf"step-0000009/{name} cannot be read or changed by .*: it belongs to .*chmod -R g\+rwX"
-    with pytest.raises(PlumblineError, match=says):
+        message = rf"step-0000009/{name} cannot be read or changed by .*: it belongs to .*chmod -R g\+rwX"
+    with pytest.raises(PlumblineError, match=message):
         RollingCheckpoints(tmp_path, keep=3).find_newest()
     assert checkpoints.newest_finite() is None
     every.undo(), patch.undo()

@@ -45,7 +45,7 @@ def failing(patch: pytest.MonkeyPatch, name: str, number: int, place: str) -> No
 
 
 @pytest.mark.parametrize(
-    ("operation", "number", "place", "says"),
+    ("operation", "number", "place", "message"),
     [
         ("fsync", errno.EIO, r"state/\.step-0000003/\.model", r"step-0000003/model\.safetensors cannot be .*Input/out"),
         ("rename", errno.EROFS, r"state/step-0000003$", "step-0000003 cannot be .*Read-only.*"),
@@ -55,13 +55,13 @@ def failing(patch: pytest.MonkeyPatch, name: str, number: int, place: str) -> No
     ],
 )
 def test_a_disk_that_fails_counts_against_no_run(
-    packs: Path, tmp_path: Path, undisturbed: Path, operation: str, number: int, place: str, says: str
+    packs: Path, tmp_path: Path, undisturbed: Path, operation: str, number: int, place: str, message: str
 ) -> None:
     chosen = settings(packs, tmp_path, checkpoint_steps=3, max_starts_without_progress=2)
     for _ in range(2):
         with pytest.MonkeyPatch.context() as patch:
             failing(patch, operation, number, place)
-            with pytest.raises(PlumblineError, match=says):
+            with pytest.raises(PlumblineError, match=message):
                 train(run_spec(), chosen)
     if "starts" not in place:
         assert [entry["ended"] for entry in read(chosen.state / "starts.json")] == ["disk error"] * 2

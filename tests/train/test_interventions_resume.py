@@ -52,7 +52,7 @@ def quacks(state: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("chosen", "change", "says"),
+    ("chosen", "change", "message"),
     [
         (slow(**ALWAYS), lambda state: {}, "KeyError"),
         (slow(**ALWAYS), lambda state: state | {"released": 3}, "the same rule"),
@@ -60,7 +60,7 @@ def quacks(state: dict[str, Any]) -> dict[str, Any]:
     ],
 )
 def test_a_state_that_is_none_of_the_run_is_refused(
-    packs: Path, tmp_path: Path, chosen: dict[str, Any], change: Any, says: str
+    packs: Path, tmp_path: Path, chosen: dict[str, Any], change: Any, message: str
 ) -> None:
     """Its checksums are those of what lies there; without that checkpoint an earlier one is taken."""
     of, how = (
@@ -75,7 +75,7 @@ def test_a_state_that_is_none_of_the_run_is_refused(
     atomic_write_json(newest / "loop.json", loop | {"interventions": [change(hook) for hook in loop["interventions"]]})
     sign(newest)
     for _ in range(2):
-        with pytest.raises(PlumblineError, match=rf"{newest}: .* \(.*{says}.*move that"):
+        with pytest.raises(PlumblineError, match=rf"{newest}: .* \(.*{message}.*move that"):
             train(of, how)
     newest.rename(tmp_path / "elsewhere")
     assert train(of, how) == 0 and products(tmp_path) == expected

@@ -36,7 +36,7 @@ def test_a_bad_spec_is_an_error_in_one_line_and_is_recorded(packs: Path, tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("args", "says"),
+    ("args", "message"),
     [
         (("--micro-batch", "2.5"), "--micro-batch: '2.5' is not"),
         (("--micro-batch", "0"), "--micro-batch: '0' is not"),
@@ -44,12 +44,12 @@ def test_a_bad_spec_is_an_error_in_one_line_and_is_recorded(packs: Path, tmp_pat
         (("--metric-lag-steps", "-1"), "--metric-lag-steps: '-1' is not"),
     ],
 )
-def test_a_count_that_is_none_is_said(args: tuple[str, ...], says: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_count_that_is_none_is_said(args: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
         arguments().parse_args(
             ["--spec", "{}", "--training-pack", "d", "--validation-pack", "v", "--state", "s", "--out", "o", *args]
         )
-    assert says in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def test_a_signal_during_the_imports(packs: Path, tmp_path: Path, undisturbed: Path) -> None:

@@ -129,9 +129,9 @@ def test_a_record_of_its_bundle_is_made_again_at_its_commit(sixth: Project) -> N
     table = sixth.root / FOLDER / "tables/losses.py"
     before = table.read_bytes()
     table.write_bytes(before + b"\nEDITED = 1\n")
-    for arguments, says in ((keep, "records/first/record.json"), (check, equal), (rebuild, equal)):
+    for arguments, message in ((keep, "records/first/record.json"), (check, equal), (rebuild, equal)):
         process = sixth.python(*arguments)
-        assert process.returncode == 0 and says in process.stdout, process.stdout[-4000:]
+        assert process.returncode == 0 and message in process.stdout, process.stdout[-4000:]
     table.write_bytes(before)
 
 

@@ -119,7 +119,7 @@ def test_a_table_of_many_runs_in_a_deep_folder_has_a_command(project: Project) -
 
 
 @pytest.mark.parametrize(
-    ("args", "says"),
+    ("args", "message"),
     [
         (
             ("results/table22.csv",),
@@ -133,11 +133,11 @@ def test_a_table_of_many_runs_in_a_deep_folder_has_a_command(project: Project) -
     ],
     ids=["target", "run", "rule"],
 )
-def test_of_a_mistake_the_sentence_alone_is_said(project: Project, args: tuple[str, ...], says: str) -> None:
+def test_of_a_mistake_the_sentence_alone_is_said(project: Project, args: tuple[str, ...], message: str) -> None:
     """`snakemake.exceptions.InputFunctionException`, a traceback and lines of Plumbline's own files stood around it."""
     process = project.python("-m", "snakemake", *args)
     [sentence] = re.findall(r"^error: .*", process.stdout, re.M)
-    assert process.returncode == 1 and says in sentence and process.stdout.endswith(f"{sentence}\n")
+    assert process.returncode == 1 and message in sentence and process.stdout.endswith(f"{sentence}\n")
     assert not re.search(r"Exception|WorkflowError|Traceback|File ", process.stdout), process.stdout
 
 

@@ -29,14 +29,14 @@ def test_a_folder_that_is_not_there_stops_what_needs_it_alone(project: Project) 
     assert unnamed.returncode == 1 and "climbmix.yaml: local.folder: missing; data.source" in unnamed.stdout
     assert jobs_by_rule(project.snakemake("-n", "results/audit.csv", *HERE).stdout) == {"audit": 1, "copy_page": 1}
     project.edit("config/corpora/climbmix.yaml", 'local: {folder: ""}', "local: {folder: texts}")
-    says = "config/corpora/climbmix.yaml: local.folder: texts is not there"
+    message = "config/corpora/climbmix.yaml: local.folder: texts is not there"
     process = project.snakemake(RUN, *HERE)
-    assert process.returncode == 1 and says in process.stdout, process.stdout[-2000:]
-    assert "Traceback" not in process.stdout and "File " not in process.stdout.partition(says)[2]
+    assert process.returncode == 1 and message in process.stdout, process.stdout[-2000:]
+    assert "Traceback" not in process.stdout and "File " not in process.stdout.partition(message)[2]
     assert not (project.root / "work").exists()
     checked = project.python("-m", "plumbline.operate.preflight", RUN, *HERE)
     assert checked.returncode == 1
-    assert re.search(rf"^would stop +texts of climbmix +{says}", checked.stdout, re.M), checked.stdout
+    assert re.search(rf"^would stop +texts of climbmix +{message}", checked.stdout, re.M), checked.stdout
     assert checked.stdout.endswith("1 of 7 would stop the run\n")
     project.edit("config/corpora/climbmix.yaml", "local: {folder: texts}", 'local: {folder: ""}')
     refused = project.python("-m", "plumbline.operate.preflight", "results/tabel2.csv")

@@ -105,16 +105,16 @@ def vocabulary(content: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "args", "says"),
+    ("change", "args", "message"),
     [
         (lambda content: content["local"].pop("document_end"), LOCAL, "local.document_end: missing; tokens holds"),
         (lambda content: None, LOCAL[:2], "tokenizer.kind: given: it belongs"),
         (vocabulary, LOCAL, "1025 entries, model.vocabulary only 1024: give"),
     ],
 )
-def test_what_is_not_said_is_told_by_the_plan(project: Project, change: Any, args: Any, says: str) -> None:
+def test_what_is_not_said_is_told_by_the_plan(project: Project, change: Any, args: Any, message: str) -> None:
     with other(project, change):
         process = project.snakemake("-n", *PACKS, *args)
-    assert process.returncode != 0 and says in process.stdout and "Traceback" not in process.stdout, process.stdout[
+    assert process.returncode != 0 and message in process.stdout and "Traceback" not in process.stdout, process.stdout[
         -3000:
     ]

@@ -112,7 +112,7 @@ def test_every_study_has_factors(study: str, words: tuple[str, ...], sizes: list
 
 
 @pytest.mark.parametrize(
-    ("study", "words", "says"),
+    ("study", "words", "message"),
     [
         ("query_free", ("--baseline", "baseline"), "query_free.*--methods"),
         ("premature", (), "premature.*--baseline"),
@@ -122,8 +122,8 @@ def test_every_study_has_factors(study: str, words: tuple[str, ...], sizes: list
         ("transfer", ("--scale", "bse"), "'bse'"),
     ],
 )
-def test_what_cannot_be_screened_is_named(study: str, words: tuple[str, ...], says: str) -> None:
-    with pytest.raises(PlumblineError, match=says):
+def test_what_cannot_be_screened_is_named(study: str, words: tuple[str, ...], message: str) -> None:
+    with pytest.raises(PlumblineError, match=message):
         assert source_of(study, *words).factors
 
 

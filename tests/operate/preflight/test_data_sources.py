@@ -103,21 +103,21 @@ def test_folders_are_in_order(root: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "state", "says"),
+    ("make", "state", "message"),
     [
         (None, "would stop", "hub.path: copy"),
         ([], "would stop", "hub.path: copy is empty"),
         (["train.parquet"], "ok", "hub.path: copy, 1 file"),
     ],
 )
-def test_a_data_set_in_hub_layout(root: Path, make: list[str] | None, state: str, says: str) -> None:
+def test_a_data_set_in_hub_layout(root: Path, make: list[str] | None, state: str, message: str) -> None:
     from_hub(root, path="./copy")
     assert hub.check(dry_run(root, TEXTS, **FROM_HUB)) == [], "no hub was asked for a folder that is not there"
     if make is not None:
         (root / "copy").mkdir()
         for name in make:
             (root / "copy" / name).write_text("x")
-    assert says in join(folders.check(dry_run(root, TEXTS, **FROM_HUB)), state)
+    assert message in join(folders.check(dry_run(root, TEXTS, **FROM_HUB)), state)
 
 
 def test_evaluation_items_of_ones_own(root: Path) -> None:

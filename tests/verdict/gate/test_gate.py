@@ -118,7 +118,7 @@ def test_each_rules_file_of_the_package_reads(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "says"),
+    ("change", "message"),
     [
         (("alpha = 0.01", "alpha = 0.7"), "0.7 must lie between 0 and 0.5"),
         (('shared = ["x"]', ""), "unknown key 'colour' (known: ['date'"),
@@ -137,13 +137,13 @@ def test_each_rules_file_of_the_package_reads(name: str) -> None:
         ),
     ],
 )
-def test_rules_are_closed(change: tuple[str, str], says: str, tmp_path: Path) -> None:
+def test_rules_are_closed(change: tuple[str, str], message: str, tmp_path: Path) -> None:
     path = tmp_path / "rules.toml"
     text = gate_faults.TABLE_RULES.replace('log = "Log"', 'log = "Log"\nshared = ["x"]')
     path.write_text(text.replace(change[0], change[1] or 'colour = ["x"]', 1))
     with pytest.raises(PlumblineError) as error:
         read_rules(str(path))
-    assert says in str(error.value)
+    assert message in str(error.value)
 
 
 def test_hostile_logs_cost_little_and_say_nothing_of_their_own(board: Path, tmp_path: Path) -> None:

@@ -138,7 +138,7 @@ def verdict(folder: Path, capsys, name: str = "mine") -> tuple[int, str, dict]:
 
 
 @pytest.mark.parametrize(
-    ("changes", "says"),
+    ("changes", "message"),
     [
         ({"n-shot": {"t": 5}}, "shots: `5` and `0`"),
         ({"n-shot": {}, "configs": {"t": {"num_fewshot": 5}}}, "shots: `5` and `0`"),
@@ -149,11 +149,11 @@ def verdict(folder: Path, capsys, name: str = "mine") -> tuple[int, str, dict]:
         ({"fewshot_as_multiturn": True}, "examples as turns: `True` and `none`"),
     ],
 )
-def test_models_that_were_asked_otherwise_are_not_judged(tmp_path: Path, capsys, changes: dict, says: str) -> None:
+def test_models_that_were_asked_otherwise_are_not_judged(tmp_path: Path, capsys, changes: dict, message: str) -> None:
     write_run(tmp_path / "base/b", model="b")
     write_run(tmp_path / "mine/m", **{"values": [1.0, 1.0, 1.0, 0.0], **changes})
     code, sentence, _ = verdict(tmp_path, capsys)
-    assert (code, says in sentence) == (13, True), sentence
+    assert (code, message in sentence) == (13, True), sentence
     assert not (tmp_path / "ledger.jsonl").exists()
 
 
