@@ -25,10 +25,15 @@ class SmallRecord:
 
     files: dict[str, bytes]
 
+    def read_file(self, size: str, method: str, seed: int, name: str) -> dict[str, Any]:
+        """The content of a file of a run."""
+        content: dict[str, Any] = json.loads(self.files[f"runs/{size}/{method}/s{seed}/{name}"])
+        return content
+
     def read_outcomes(self, size: str, method: str, count: int) -> list[dict[str, Any]]:
         """How the runs of a method's first seeds ended."""
         seeds = range(FIRST_SEED, FIRST_SEED + count)
-        return [json.loads(self.files[f"runs/{size}/{method}/s{seed}/outcome.json"]) for seed in seeds]
+        return [self.read_file(size, method, seed, "outcome.json") for seed in seeds]
 
     def read_losses(self, size: str, method: str, count: int) -> np.ndarray:
         """Final validation losses of a method's first seeds."""
@@ -70,7 +75,7 @@ class SmallRecord:
 @cache
 def read_record(study: str) -> SmallRecord:
     """The only record of a study's small models."""
-    (bundle_path,) = ROOT.glob(f"records/evening-{study}-*/bundle.tar.xz")
+    (bundle_path,) = ROOT.glob(f"records/evening-{study.replace('_', '-')}-*/bundle.tar.xz")
     files = {}
     with tarfile.open(bundle_path) as bundle:
         for member in bundle:

@@ -24,6 +24,7 @@ RECORDS = {
     "key_norms": "evening-key-norms-1d47efa",
     "premature": "evening-premature-c93f46e",
     "quack": "evening-quack-fdf5e62",
+    "query_free": "evening-query-free-315b7a9",
 }
 #: Column -> how far the two may be apart; the bounds of an order are simulated by each, in steps of 0.05.
 NEAR = {"gain": 1e-9, "low": 1e-9, "high": 1e-9, "p": 1e-6}
