@@ -17,7 +17,7 @@ from plumbline.results.runs.finished_runs import load
 from plumbline.results.runs.stated_values import RunValues, choose_rate
 from plumbline.specs import corpus, name_completers, small_file, small_runs, study_config
 from plumbline.specs.small_file import SMALL_PRESET
-from plumbline.specs.yaml_files import ROOT
+from plumbline.specs.yaml_files import ROOT, parse_yaml
 
 _HEAD = (
     "# The rates of lowest mean validation loss over the tuning seeds, as multiples of the arm's own learning rate,\n"
@@ -58,19 +58,20 @@ def describe_rates(study: str, work: Path, root: Path = ROOT, source: str = corp
     """Choose the rates of each size whose tuning runs are all there, and add them to the content of small_rates.yaml.
 
     Raises:
-        PlumblineError: nothing is tuned, no size has all its tuning runs, or the file has other rates of one that has.
+        PlumblineError: nothing is tuned, no size has all its tuning runs, or the file has other rates of one that has,
+            or is laid out so that none can be added.
     """
     small = small_file.load_small(study, root)
     if not small.tuned_arms:
         raise PlumblineError(f"{small_file.path_of(study, root)}: no statement has `tuning`, so no rate is chosen")
     path, written_sizes = small_file.rates_path_of(study, root), small_file.load_rates(small, root)
-    text = path.read_text(encoding="utf-8") if written_sizes else _HEAD.format(study=study)
-    text = text.rstrip("\n") + "\n"
+    text = path.read_text(encoding="utf-8") if path.exists() else _HEAD.format(study=study)
+    text, added_text = text.rstrip("\n") + "\n", ""
     config = study_config.load(study, SMALL_PRESET, root, source)
     runs = [each for each in small_runs.list_stated_runs(config.definition, small, root, source) if each.tuning]
     unique_runs = {(each.size, each.arm, each.spec.key): each for each in runs}
     values = RunValues(load(list_expected_runs(None, config, [small_runs.PILOT], work), work, scores=False))
-    warnings = []
+    warnings, chosen_sizes = [], dict(written_sizes)
     for size, arms in small.tuned_arms.items():
         runs_by_arm = {arm: [each for key, each in unique_runs.items() if key[:2] == (size, arm)] for arm in arms}
         keys = dict.fromkeys(each.spec.key for runs_of_arm in runs_by_arm.values() for each in runs_of_arm)
@@ -81,18 +82,28 @@ def describe_rates(study: str, work: Path, root: Path = ROOT, source: str = corp
                 f"with 'sizes=[{size}]'"
             )
             continue
-        rates = {arm: _choose_rate(each, values) for arm, each in runs_by_arm.items()}
-        size_text = f"  {size}:\n" + "".join(f"    {arm}: {rate:g}{note}\n" for arm, (rate, note) in rates.items())
+        choices = {arm: _choose_rate(each, values) for arm, each in runs_by_arm.items()}
+        chosen_sizes[size] = {arm: rate for arm, (rate, _) in choices.items()}
+        size_text = f"  {size}:\n" + "".join(f"    {arm}: {rate:g}{note}\n" for arm, (rate, note) in choices.items())
         if size not in written_sizes:
-            text += size_text
-        elif written_sizes[size] != {arm: rate for arm, (rate, _) in rates.items()}:
+            added_text += size_text
+        elif written_sizes[size] != chosen_sizes[size]:
             raise PlumblineError(
-                f"{path}: rates.{size}: these runs choose other rates; remove it to choose anew:\n{size_text}"
+                f"{path}: rates.{size}: these runs choose other rates; remove its lines to choose anew:\n{size_text}"
             )
     if len(warnings) == len(small.tuned_arms):
         raise PlumblineError("\n".join(warnings))
     for warning in warnings:
         warn_once(warning)
+    text += added_text
+    try:
+        content = parse_yaml(text, str(path))
+    except PlumblineError:
+        content = None
+    if content != {"study": study, "rates": chosen_sizes}:
+        raise PlumblineError(
+            f"{path}: is laid out in another way, so that nothing was written; add by hand:\n{added_text}"
+        )
     return text
 
 

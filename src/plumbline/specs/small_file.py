@@ -322,7 +322,7 @@ def load_rates(small: SmallFile, root: Path = ROOT) -> dict[str, dict[str, float
     content: SmallRates = read_struct(path, SmallRates)
     arms = {size: sorted(names) for size, names in small.tuned_arms.items()}
     rated_arms = {size: sorted(rates) for size, rates in content.rates.items()}
-    remedy = f"remove it, and choose anew: python -m plumbline.report.small_rates {small.study} --write"
+    remedy = f"remove the lines, and choose anew: python -m plumbline.report.small_rates {small.study} --write"
     if content.study != small.study or not rated_arms.items() <= arms.items():
         raise PlumblineError(
             f"{path}: rates: has {rated_arms} of {content.study!r}, but the tuned arms of {path_of(small.study, root)} "

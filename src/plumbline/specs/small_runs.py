@@ -165,11 +165,11 @@ def list_stated_runs(
 
 def explain_unchosen(key: str, root: Path) -> str:
     """Say why a run whose rate is not chosen yet cannot be made, and what chooses it."""
-    study = key.split("/")[0]
+    study, size = key.split("/")[:2]
     rates = study_folders.format_path(small_file.rates_path_of(study, root), root)
     return (
-        f"{key} has no learning rate yet: {rates} has none of its size; make results/{SMALL_PRESET}/{study}/{PILOT}."
-        f"csv, whose runs choose it, then run python -m plumbline.report.small_rates {study} --write"
+        f"{key} has no learning rate yet: {rates} has none of its size; make "
+        f"results/{SMALL_PRESET}/{study}/{PILOT}.csv with 'sizes=[{size}]', whose runs choose it, then run python -m plumbline.report.small_rates {study} --write"
     )
 
 

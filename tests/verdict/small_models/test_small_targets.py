@@ -209,6 +209,16 @@ def test_rates_are_chosen_of_finished_runs_and_read_again(
     path.write_text(shallow_text.replace("schedule: 2", "schedule: 1"), encoding="utf-8")
     with pytest.raises(PlumblineError, match=r"rates.shallow: .*\n.*\n.*baseline_reduced_schedule: 2"):
         small_rates.describe_rates("query_free", tmp_path)
+    for laid_out in (
+        "study: query_free\nrates: {shallow: {baseline_reduced_schedule: 2, wq_identity: 1}}\n",
+        shallow_text.replace("study: query_free\n", "") + "study: query_free\n",
+        shallow_text.replace("  ", "    "),
+        "study: query_free\nrates: {}\n",
+    ):
+        path.write_text(laid_out, encoding="utf-8")
+        with pytest.raises(PlumblineError, match=r"by hand:\n(.*\n)*  deep:\n"):
+            small_rates.describe_rates("query_free", tmp_path)
+        assert path.read_text(encoding="utf-8") == laid_out
     path.write_text(text, encoding="utf-8")
     assert small_file.load_rates(small) == {
         "shallow": {"baseline_reduced_schedule": 2, "wq_identity": 1},
