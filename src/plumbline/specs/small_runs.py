@@ -169,7 +169,8 @@ def explain_unchosen(key: str, root: Path) -> str:
     rates = study_folders.format_path(small_file.rates_path_of(study, root), root)
     return (
         f"{key} has no learning rate yet: {rates} has none of its size; make "
-        f"results/{SMALL_PRESET}/{study}/{PILOT}.csv with 'sizes=[{size}]', whose runs choose it, then run python -m plumbline.report.small_rates {study} --write"
+        f"results/{SMALL_PRESET}/{study}/{PILOT}.csv with 'sizes=[{size}]', whose runs choose it, then run "
+        f"python -m plumbline.report.small_rates {study} --write"
     )
 
 
