@@ -110,8 +110,9 @@ def test_ideas_that_gain_are_chosen_and_confirmed(folder: Path) -> None:
     runs = banked(folder)
     assert len(runs) == len({run["run"]["seed"] for run in runs}) == 3 + 12 + 10 + 15
     for answers in (report["comparability"], report["fresh_comparability"]):
-        assert {answers[name]["answer"] for name in ("finished", "nothing is carried", "equal budget")} == {"holds"}
-        assert answers["runs are independent"]["answer"] in ("holds", "told")
+        assert {answers[name]["answer"] for name in ("finished", "nothing is carried")} == {"holds"}
+        # Chance, and a machine that is busy with other things during the runs of one side, may be told.
+        assert {answers[name]["answer"] for name in ("equal budget", "runs are independent")} <= {"holds", "told"}
     assert report["changed_files"] == {"train.py": "+2 -2"}
 
     again = report_of(screen(folder, "--json", "--leave-one-out"))
