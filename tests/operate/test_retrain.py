@@ -111,7 +111,7 @@ def test_a_setting_that_is_no_number_is_named(tmp_path: Path) -> None:
 
 
 def test_two_seeds_of_a_method_are_never_near(repository: Path, tmp_path: Path) -> None:
-    """Of the kept records: about half of these pairs end as near as two makers' processors, and no pair was as near
+    """Of the kept records: more than half of these pairs end as near as two makers' processors, and no pair was as near
     all the way."""
     apart, ends = [], []
     for name in records.list_records(repository / "records"):
@@ -124,7 +124,7 @@ def test_two_seeds_of_a_method_are_never_near(repository: Path, tmp_path: Path) 
                     apart.append((pair[0].metrics["loss"] - pair[1].metrics["loss"]).abs().max())
                     ends.append(abs(pair[0].outcome["validation_loss"] - pair[1].outcome["validation_loss"]))
     assert len(apart) > 250 and min(apart) > recorded_run.LOGGED
-    assert sum(end < recorded_run.FINAL for end in ends) / len(ends) == pytest.approx(1 / 2, abs=0.1)
+    assert sum(end < recorded_run.FINAL for end in ends) / len(ends) == pytest.approx(0.55, abs=0.05)
 
 
 def test_a_draw_is_its_seeds_and_never_more_than_there_is() -> None:

@@ -29,7 +29,7 @@ STATUSES = (EQUAL, NEAR, DIFFERENT)
 
 #: Nats that losses may lie from the record's on another kind of processor. The final held-out loss: the most that
 #: processors of two makers were measured to differ by in demo runs (benchmarks/precisions.md: baseline 0.0001, softpick
-#: 0.005, HybridNorm 0.016). But two seeds of one method end as near in about half of all pairs of the kept records.
+#: 0.005, HybridNorm 0.016). But two seeds of one method end as near in over half of all pairs of the kept records.
 #: Any logged loss: less than any such pair differs by at its furthest step (0.041 and more, mostly 0.15).
 FINAL, LOGGED = 0.016, 0.04
 

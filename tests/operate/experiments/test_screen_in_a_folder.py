@@ -111,8 +111,9 @@ def test_ideas_that_gain_are_chosen_and_confirmed(folder: Path) -> None:
     assert len(runs) == len({run["run"]["seed"] for run in runs}) == 3 + 12 + 10 + 15
     for answers in (report["comparability"], report["fresh_comparability"]):
         assert {answers[name]["answer"] for name in ("finished", "nothing is carried")} == {"holds"}
-        # Chance, and a machine that is busy with other things during the runs of one side, may be told.
+        # Chance, and the time of a machine that is busy with other things during one side, may be told; steps may not.
         assert {answers[name]["answer"] for name in ("equal budget", "runs are independent")} <= {"holds", "told"}
+        assert "times the steps" not in answers["equal budget"]["text"]
     assert report["changed_files"] == {"train.py": "+2 -2"}
 
     again = report_of(screen(folder, "--json", "--leave-one-out"))
